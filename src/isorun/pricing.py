@@ -11,7 +11,7 @@ import itertools
 import os
 import shlex
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -191,6 +191,7 @@ class _Ladder(AbstractAgenda):
         self._seconds = seconds
         self._path = path
         self._generation = 0
+        self._fits = False
         self._open: dict[str, PlannedRun] = {}
         self._templates = {(cell.environment, cell.level): cell for cell in cells_of(study)}
 
@@ -201,15 +202,24 @@ class _Ladder(AbstractAgenda):
             if not wanted:
                 return ()
             kept = self._kept(list(wanted.values()))
-            for run, cell in wanted.items():
-                if cell.id not in kept:
-                    self._open[cell.id] = run
-                elif not self._take(run, kept[cell.id]):
-                    self._open.clear()
-                    break
-            if self._open:
+            if not all(self._take(run, kept[cell.id]) for run, cell in wanted.items() if cell.id in kept):
+                continue
+            lacking = {cell.id: run for run, cell in wanted.items() if cell.id not in kept}
+            self._refuse_too_long(lacking.values())
+            if lacking and not self.too_long:
+                # In the first block each run may show that there is no time for four of each.
+                at_once = 1 if any(run.block == 1 for run in wanted) else len(lacking)
+                self._open = dict(list(lacking.items())[:at_once])
                 return [cell for cell in wanted.values() if cell.id in self._open]
         return ()
+
+    def _refuse_too_long(self, lacking: Iterable[PlannedRun]) -> None:
+        """Look before new runs are made whether there is time for the least measurement; once there is, it is made."""
+        if self.first is None or self._fits or not any(0 < run.block <= FEWEST_RUNS for run in lacking):
+            return
+        least = least_seconds(self.runs, self.taken)
+        self.too_long = least if least > self._seconds else 0.0
+        self._fits = not self.too_long and self.has_a_block
 
     def hear(self, record: RunRecord, *, final: bool) -> None:
         """A run ended; one that failed says that its set cannot be had."""
@@ -234,8 +244,17 @@ class _Ladder(AbstractAgenda):
         made = sum(1 for run in self.runs.made if run.names in ladder and 0 < run.block <= self.most)
         return max(len(ladder) * self.most - made - len(self._open), 0)
 
+    @property
+    def has_a_block(self) -> bool:
+        """Whether every set of the ladder has run once."""
+        ladder = (names for names in rungs(self.taken) if names not in self.runs.failed)
+        return all(PlannedRun(names, 1) in self.runs.made for names in ladder)
+
     def _wanted(self) -> Sequence[PlannedRun]:
-        return wanted_runs(self.runs, self.taken, self.most, self._seconds)
+        def at_hand(runs: Sequence[PlannedRun]) -> bool:
+            return bool(self._kept([self._cell(run) for run in runs]))
+
+        return wanted_runs(self.runs, self.taken, self.most, self._seconds, at_hand)
 
     def _cell(self, run: PlannedRun) -> Cell:
         level = Level.FIXED_SEED if SEED in run.names else Level.DEFAULT
@@ -262,13 +281,10 @@ class _Ladder(AbstractAgenda):
             self.runs.needed = () if record.seeded else (SEED,)  # what seeds itself may do without ours
         elif _versions_differ(record, self.first):
             self._generation += 1
-            self.runs, self.records, self.first = PricedRuns(), {}, None
+            self.runs, self.records, self.first, self._fits = PricedRuns(), {}, None, False
             return False
         self.records[run] = record
         self.runs.made[run] = made_run(record, self.metric)
-        if run.block <= 1:  # later there is more to lose by stopping than by taking a little longer
-            least = least_seconds(self.runs, self.taken)
-            self.too_long = least if least > self._seconds else 0.0
         return True
 
 
@@ -343,15 +359,18 @@ class _Answer:
         if ladder.failure:
             hint = f"isorun run {self._typed} shows its output"
             raise ExecutionError("the training does not run as it is", found=ladder.failure, hint=hint)
-        if ladder.too_long:
+        if ladder.too_long and not ladder.has_a_block:
             each = ladder.runs.wall(AS_IT_IS)
-            cut = "--steps 200, which ends each run after 200 optimizer steps where these are seen"
-            shorter = f"fewer --steps than {self._steps}" if self._steps else cut
             raise InputError(
                 f"a run takes {each:.0f} s, and the least measurement {ladder.too_long:.0f} s",
                 found=f"{len(rungs(ladder.taken))} sets of steps, {FEWEST_RUNS} runs each",
-                hint=f"the same command with {shorter}, or with --seconds {ladder.too_long * 1.5:.0f}",
+                hint=self._more_time(),
             )
+
+    def _more_time(self) -> str:
+        cut = "--steps 200, which ends each run after 200 optimizer steps where these are seen"
+        shorter = f"fewer --steps than {self._steps}" if self._steps else cut
+        return f"the same command with {shorter}, or with --seconds {self._ladder.too_long * 1.5:.0f}"
 
     def _failed(self) -> Iterator[NotApplicable]:
         for names, why in self._ladder.runs.failed.items():
@@ -383,6 +402,13 @@ class _Answer:
         yield from self._about_metric(sets)
         yield from self._about_cuts()
         yield from self._about_times(sets)
+        if self._ladder.too_long:
+            runs = min(item.runs for item in sets)
+            message = (
+                f"{FEWEST_RUNS} runs of each set take {self._ladder.too_long:.0f} s, more than there were: "
+                f"what {runs} of each tell{'s' if runs == 1 else ''} is shown, and decides nothing"
+            )
+            yield Condition("too-little-time", message, f"{self._more_time()}: what was measured is used again")
         if best.names is not None and not best.whole:
             message = "there was no time left to try every set with one step less: a cheaper one may do"
             yield Condition(
@@ -390,10 +416,15 @@ class _Answer:
             )
         if best.undecided is not None:
             yield self._about_chance(best.undecided, best.needs)
-        elif best.names is None and any(item.identical is False for item in sets):
+        elif best.names is None and self._fullest(sets).identical is False:
             yield self._about_open_ends()
         found = told_at_once(self._study, self._records)
         yield from (item for item in found if item.code == "factor-without-effect")
+
+    def _fullest(self, sets: Sequence[PricedSet]) -> PricedSet:
+        """The highest rung of the ladder that was measured."""
+        ladder = rungs(self._ladder.taken)
+        return max((item for item in sets if item.names in ladder and item.runs), key=lambda item: len(item.names))
 
     def _about_digests(self, sets: Sequence[PricedSet]) -> Iterator[Condition]:
         if self._judged_by == BY_WEIGHTS:

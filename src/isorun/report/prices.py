@@ -108,15 +108,30 @@ def _cheapest(found: Price) -> str:
                 f"No set is recommended: the runs of {of} were the same, but it is not told apart from {alone}: "
                 f"{apart.pairs:g} pairs."
             )
-        if all(item.identical is None for item in (found.as_it_is, *(step.set for step in found.steps))):
-            why = "too few runs were made" if found.stopped else "there is nothing to compare runs by"
+        measured = (found.as_it_is, *(step.set for step in found.steps))
+        if measured[-1].identical is None:
+            few = any(item.distinct is not None for item in measured) or found.stopped
+            why = "too few runs were made" if few else "there is nothing to compare runs by"
             return f"Whether any set of steps gives bit-identical runs is not known: {why}."
         return "No set of steps that was measured gives bit-identical runs."
     what = "bit-identical runs" if found.by_weights else f"runs with the same {found.judged_by}"
+    as_it_is = f"The training as it is gives {what} here: no step has to be taken."
     if not chosen.names:
-        return f"The training as it is gives {what} here: no step has to be taken."
+        return f"{as_it_is}{_faster(found)}"
     costs = f"at {_times(chosen.time_ratio, chosen.interval95)} times the time"
+    if found.as_it_is.identical:
+        return f"{as_it_is} Cheapest is {_joined(chosen.names)} all the same, {costs}."
     return f"Cheapest set that gives {what} here: {_joined(chosen.names)}, {costs}."
+
+
+def _faster(found: Price) -> str:
+    """Of the sets with identical runs the quickest one, where it takes less time than the training as it is."""
+    sets = (item for item in (*(step.set for step in found.steps), *found.tried) if item.identical)
+    quicker = [item for item in sets if item.interval95 and item.interval95[1] < 1]
+    if not quicker:
+        return ""
+    item = min(quicker, key=lambda item: item.time_ratio or 1.0)
+    return f" With {_joined(item.names)} it takes {_times(item.time_ratio, item.interval95)} of the time."
 
 
 def _how_sure(found: Price) -> tuple[str, ...]:

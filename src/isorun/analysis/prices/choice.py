@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -25,11 +25,18 @@ __all__ = [
 
 MOST_RUNS: Final = 99
 _SELDOM: Final = 0.05
+_WARM_RUNS: Final = 2
 _ROUND: Final = 100
 """Blocks of the ladder begin at 1, those of the k-th round of sets without one step at k times this."""
 
 
-def wanted_runs(runs: PricedRuns, taken: Names, most: int, seconds: float) -> tuple[PlannedRun, ...]:
+AtHand = Callable[[Sequence[PlannedRun]], bool]
+"""Whether one of these was made before: a block that was begun costs nothing, or what is left of it."""
+
+
+def wanted_runs(
+    runs: PricedRuns, taken: Names, most: int, seconds: float, at_hand: AtHand = lambda _: False
+) -> tuple[PlannedRun, ...]:
     """Which runs are next, in the order they are to be made; none when all is known, or the seconds are spent.
 
     The ladder first, block by block. Then, in rounds, the sets beside the cheapest known one with identical runs
@@ -38,12 +45,13 @@ def wanted_runs(runs: PricedRuns, taken: Names, most: int, seconds: float) -> tu
     if PlannedRun(AS_IT_IS, 0) not in runs.made:
         return (PlannedRun(AS_IT_IS, 0),)
     ladder = [names for names in rungs(taken) if names not in runs.failed]
-    if missing := _missing(runs, ladder, 0, most, seconds):
+    budget = _Budget(most, seconds, at_hand)
+    if missing := _missing(runs, ladder, 0, budget):
         return missing
     for number, one in enumerate(_search(runs, taken), start=1):
         fresh = [names for names in one.others if names not in ladder and names not in runs.failed]
         open_ones = [names for names in fresh if _is_open(runs, one, names)]
-        if open_ones and (missing := _missing(runs, [AS_IT_IS, *open_ones], number * _ROUND, most, seconds)):
+        if open_ones and (missing := _missing(runs, [AS_IT_IS, *open_ones], number * _ROUND, budget)):
             return missing
     return ()
 
@@ -60,29 +68,36 @@ def _is_open(runs: PricedRuns, one: _Round, names: Names) -> bool:
 def least_seconds(runs: PricedRuns, taken: Names) -> float:
     """Seconds that the least measurement of the ladder takes, by what is known.
 
-    The first run reads all files for the first time, so of it only the training's own work counts; once every set has
-    run, what starting and ending takes counts too.
+    The first run reads all files for the first time, so of it only the training's own work counts. Once two more have
+    run, what starting and ending takes counts, too; sets that have not run are taken to be as quick as the quickest.
     """
     ladder = [names for names in rungs(taken) if names not in runs.failed]
-    if any(PlannedRun(names, 1) not in runs.made for names in ladder):
+    walls = [runs.wall(names) for names in ladder if PlannedRun(names, 1) in runs.made]
+    if len(walls) < _WARM_RUNS:
         return FEWEST_RUNS * len(ladder) * runs.made[PlannedRun(AS_IT_IS, 0)].seconds
-    return FEWEST_RUNS * sum(runs.wall(names) for names in ladder)
+    return FEWEST_RUNS * (sum(walls) + (len(ladder) - len(walls)) * min(walls))
 
 
-def _missing(runs: PricedRuns, sets: Sequence[Names], begins: int, most: int, seconds: float) -> tuple[PlannedRun, ...]:
+class _Budget(NamedTuple):
+    most: int
+    seconds: float
+    at_hand: AtHand
+
+
+def _missing(runs: PricedRuns, sets: Sequence[Names], begins: int, budget: _Budget) -> tuple[PlannedRun, ...]:
     """What the first block that is not whole lacks. A block is begun only where there is time for it."""
     cost = sum(runs.wall(names) for names in sets)
-    for number in range(1, most + 1):
+    for number in range(1, budget.most + 1):
         block = begins + number
-        lacking = [PlannedRun(names, block) for names in sets if PlannedRun(names, block) not in runs.made]
+        order = [PlannedRun(names, block) for names in sets]
+        random.Random(f"isorun price {block}").shuffle(order)
+        lacking = tuple(run for run in order if run not in runs.made)
         if not lacking:
             continue
         promised = not begins and number <= FEWEST_RUNS  # that there is time for these was seen before
         needed = cost * max(FEWEST_RUNS - number + 1, 1)
-        if not promised and len(lacking) == len(sets) and runs.spent + needed > seconds:
-            return ()
-        random.Random(f"isorun price {block}").shuffle(lacking)
-        return tuple(lacking)
+        too_long = not promised and len(lacking) == len(sets) and runs.spent + needed > budget.seconds
+        return () if too_long and not budget.at_hand(lacking) else lacking
     return ()
 
 
@@ -108,8 +123,8 @@ def _search(runs: PricedRuns, taken: Names) -> Iterator[_Round]:
     instead: tuple[Names, ...] = ()
     if current and current in rungs(taken) and runs.clearly_faster(current[:-1], current):
         instead = tuple((*current[:-1], later) for later in taken[len(current) :])
-    while current:
-        without = [out for out in current if out not in runs.needed]
+    while current is not None:
+        without = [out for out in current if out not in runs.indispensable]
         one = _Round(current, tuple(tuple(name for name in current if name != out) for out in without), instead)
         yield one
         instead = ()
@@ -119,15 +134,15 @@ def _search(runs: PricedRuns, taken: Names) -> Iterator[_Round]:
 def _first_set(runs: PricedRuns, taken: Names) -> Names | None:
     """The rung to begin with: the lowest one with identical runs, or one above it that is clearly faster."""
     same = [names for names in rungs(taken) if runs.stands(names)]
-    if not same or same[0] == AS_IT_IS:
-        return same[0] if same else None
-    faster = [names for names in same[1:] if runs.clearly_faster(names, same[0])]
+    if not same:
+        return None
+    faster = [names for names in same[1:] if runs.clearly_faster(names, same[0], among=len(same) - 1)]
     return min(faster, key=lambda names: _ratio(runs, names)) if faster else same[0]
 
 
 def _cheaper(runs: PricedRuns, one: _Round) -> Names | None:
     """The fastest of the others with identical runs: one with fewer steps unless it costs more, one that is cheaper."""
-    fewer = [names for names in one.fewer if names and runs.stands(names)]
+    fewer = [names for names in one.fewer if runs.stands(names)]
     fitting = [names for names in fewer if not runs.clearly_faster(one.current, names)]
     same = [names for names in one.instead if runs.stands(names)]
     fitting += [names for names in same if runs.clearly_faster(names, one.current)]
@@ -187,8 +202,10 @@ def recommended(runs: PricedRuns, taken: Names) -> Recommended:
         whole = whole and all(names in runs.failed or runs.stands(names) is not None for names in one.others)
     if current is None:
         return Recommended(None, whole)
-    needs = tuple(_need(runs, current, name) for name in current if name not in runs.needed)
+    needs = tuple(_need(runs, current, name) for name in current if name not in runs.indispensable)
     idle = {need.name for need in needs if need.runs_without and not need.shown and not need.faster}
+    if idle and runs.stands(AS_IT_IS):  # what would be faster is open, and what has to be done is not
+        return Recommended(AS_IT_IS, whole)
     if idle:
         alike = tuple(name for name in current if name not in idle)
         return Recommended(None, whole, Undecided(current, alike, runs.pairs(current)), needs)

@@ -95,7 +95,7 @@ def metric_of(records: Iterable[RunRecord], asked: str = "") -> str:
 class PricedRuns:
     """The runs made so far, by set and block. failed: why a set could not be run.
 
-    needed: steps that no set with identical runs can do without, so that none is tried without them.
+    needed: steps that no set with identical runs is thought to do without.
     """
 
     made: dict[PlannedRun, MadeRun] = field(default_factory=dict)
@@ -154,6 +154,11 @@ class PricedRuns:
         return distinct == 1
 
     @property
+    def indispensable(self) -> Names:
+        """The steps without which no set is tried: none where the training as it is does without."""
+        return () if self.stands(AS_IT_IS) else self.needed
+
+    @property
     def sets(self) -> tuple[Names, ...]:
         """All sets that were measured."""
         return tuple(dict.fromkeys(run.names for run in self.made if run.block))
@@ -177,17 +182,20 @@ class PricedRuns:
         pairs = [(what(ours[block]), what(theirs[block])) for block in sorted(ours.keys() & theirs.keys())]
         return np.array([math.log(a / b) for a, b in pairs if a and b])
 
-    def clearly_faster(self, names: Names, other: Names) -> bool:
-        """Whether the interval of the ratio lies below 1: in pairs where both ran in the same blocks."""
+    def clearly_faster(self, names: Names, other: Names, among: int = 1) -> bool:
+        """Whether the interval of the ratio lies below 1: in pairs where both ran in the same blocks.
+
+        among: so many sets are asked, of which one is to be taken.
+        """
         logs = self.log_ratios(names, other, lambda made: made.seconds)
         if logs.size >= FEWEST_RUNS:
-            interval = ratio_interval(logs)
+            interval = ratio_interval(logs, among)
             return interval is not None and interval[1] < 1
         a, b = (self.log_ratios(item, AS_IT_IS, lambda made: made.seconds) for item in (names, other))
         if min(a.size, b.size) < FEWEST_RUNS:
             return False
         spread = math.sqrt(a.var(ddof=1) / a.size + b.var(ddof=1) / b.size)
-        return bool(a.mean() - b.mean() + _t(min(a.size, b.size) - 1) * spread < 0)
+        return bool(a.mean() - b.mean() + _t(min(a.size, b.size) - 1, among) * spread < 0)
 
 
 def mean_ratio(logs: np.ndarray[Any, Any]) -> float | None:
@@ -195,13 +203,13 @@ def mean_ratio(logs: np.ndarray[Any, Any]) -> float | None:
     return float(np.exp(logs.mean())) if logs.size else None
 
 
-def ratio_interval(logs: np.ndarray[Any, Any]) -> tuple[float, float] | None:
-    """95 % interval of the geometric mean of ratios: Student's, of their logarithms."""
+def ratio_interval(logs: np.ndarray[Any, Any], among: int = 1) -> tuple[float, float] | None:
+    """95 % interval of the geometric mean of ratios: Student's, of their logarithms. among: for so many at once."""
     if logs.size < 2:
         return None
-    half = _t(logs.size - 1) * float(logs.std(ddof=1)) / math.sqrt(logs.size)
+    half = _t(logs.size - 1, among) * float(logs.std(ddof=1)) / math.sqrt(logs.size)
     return math.exp(logs.mean() - half), math.exp(logs.mean() + half)
 
 
-def _t(freedom: int) -> float:
-    return float(special.stdtrit(freedom, 0.975))
+def _t(freedom: int, among: int) -> float:
+    return float(special.stdtrit(freedom, 1 - 0.025 / among))
