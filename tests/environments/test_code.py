@@ -72,10 +72,11 @@ def test_each_version_runs_as_it_was_and_the_working_copy_as_it_is(repository, m
     assert git(repository, "status", "--porcelain") == before, "nothing is left in the user's own folder"
     recorded = {record.cell.environment: record for record in outcome.records}
     commit = git(repository, "rev-parse", "v1.0")
-    assert recorded["old"].environment["requested"]["code"] == {"ref": "v1.0", "commit": commit, **links}
+    assert recorded["old"].environment["requested"]["code"] == {"ref": "v1.0", **links}
+    assert recorded["old"].environment["made"]["code"] == {"commit": commit}
     assert recorded["old"].code["commit"] == commit
-    assert recorded["now"].environment["requested"]["code"]["diff"] == recorded["now"].code["diff_sha256"] != ""
-    assert "code" not in recorded["plain"].environment["requested"]
+    assert recorded["now"].environment["made"]["code"]["diff"] == recorded["now"].code["diff_sha256"] != ""
+    assert all("code" not in recorded["plain"].environment[part] for part in ("requested", "made"))
     old, new = (provenance([recorded[name]]) for name in ("old", "new"))
     assert between_sides(old, new, "environment") == (), "versions that the study names are what is compared"
 
