@@ -3,8 +3,8 @@
     python benchmarks/gpu/first_step.py [--device cuda] [--runs 6]
 
 A LeNet5 on made images, launched as users launch it, at levels `fixed-seed` and `deterministic`. The training itself
-writes down when it begins, has imported torch, has a context on the device, and has done its first step. Prints one line
-of JSON: medians of each phase in seconds since the launch, and whether warm and fresh runs end with the same weights.
+writes down when it begins, has imported torch, has a context on the device, and has done its first step. Prints a
+line of JSON: medians of each phase in seconds since the launch, and whether warm and fresh runs end alike.
 """
 
 from __future__ import annotations
