@@ -131,15 +131,15 @@ def test_runs_side_by_side_have_a_checkout_each_and_a_broken_one_is_made_again(r
         assert one.working_folder != other.working_folder
         assert one.version == other.version == {"commit": declared.code["commit"], "dirty": False, "diff_sha256": ""}
         (one.working_folder / "part.py").write_text("value = 99\n")
-        assert one.told()[0]["dirty_after"]
-        assert other.told() == ({**other.version, "dirty_after": False}, [])
+        assert one.after_the_run()[0]["dirty_after"]
+        assert other.after_the_run() == ({**other.version, "dirty_after": False}, [])
         git(one.working_folder, "checkout", "--force", "v2.0")
-        assert [code for code, _ in one.told()[1]] == ["checkout-changed"]
+        assert [code for code, _ in one.after_the_run()[1]] == ["checkout-changed"]
     (one.working_folder.parents[1] / ".git").unlink()
     with environment.taken() as again:
         assert again.working_folder == one.working_folder
         assert (again.working_folder / "part.py").read_text() == "value = 10\n"
-        assert again.told()[0]["dirty_after"] is False
+        assert again.after_the_run()[0]["dirty_after"] is False
 
 
 def test_a_version_with_another_lock_than_the_study_is_told(repository):

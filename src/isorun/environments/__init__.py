@@ -117,7 +117,7 @@ class Prepared:
         del folders
         return nullcontext(lambda: None)
 
-    def told(self, exit_code: int, output: str) -> tuple[int, str]:
+    def end_inside(self, exit_code: int, output: str) -> tuple[int, str]:
         """The signal that ended the command inside, 0 for none; and why it never began, empty where it did.
 
         exit_code: of what is around the command. output: the end of what was printed.

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.environments import AbstractEnvironment, Folders, Prepared, callers_variables, keep
-from isorun.environments.interpreter import ASK, OLDEST, REPLACED, ToldPython, is_python
+from isorun.environments.interpreter import ASK, OLDEST, REPLACED, FoundPython, is_python
 from isorun.errors import ExecutionError
 from isorun.study import FUNCTION, Environment
 from isorun.study.parts import ENGINES, image_settings
@@ -278,7 +278,7 @@ class ContainerEnvironment(AbstractEnvironment):
                     found=_last(done),
                     hint=f"{engine.name} run --rm {self._settings['image']} true; what it needs stands in options",
                 )
-            told = ToldPython.of(done.stdout)
+            told = FoundPython.of(done.stdout)
             if told is not None and told.version >= OLDEST:
                 return {"python": told.path or name, "limits": limits}
             if told is not None:
@@ -403,7 +403,7 @@ class _InContainer(Prepared):
         with self.engine.guard(_name(folders)) as ended:
             yield ended
 
-    def told(self, exit_code: int, output: str) -> tuple[int, str]:
+    def end_inside(self, exit_code: int, output: str) -> tuple[int, str]:
         """Engines add 128 to the number of a signal, and have three codes for what they could not begin."""
         if exit_code in _SIGNALS:
             return exit_code - 128, ""

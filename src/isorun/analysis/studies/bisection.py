@@ -279,13 +279,13 @@ def _probed(
     for stretch in stretches:
         search = stretch.search
         ends = {0: "good end", search.count: "bad end"} if stretch is stretches[0] else {0: "fork", search.count: "tip"}
-        verdicts = ends | {probe.place: str(probe.likeness) for probe in search.probes}
-        for place, verdict in verdicts.items():
-            runs = len(search.drawn.get(place, ()))
+        verdicts = ends | {probe.position: str(probe.likeness) for probe in search.probes}
+        for position, verdict in verdicts.items():
+            runs = len(search.drawn.get(position, ()))
             if not runs:
                 continue
-            commit = stretch.row[place]
-            found = search.difference(0, place) if isinstance(search, ScoreSearch) and place else None
+            commit = stretch.row[position]
+            found = search.difference(0, position) if isinstance(search, ScoreSearch) and position else None
             difference, interval = found or (None, None)
             ids = run_ids(commit, runs)
             yield Probed(commit, verdict, runs, difference, interval, reasons.get(commit.id, ""), ids)

@@ -164,7 +164,7 @@ class Torch(Framework):
 
     def part_streams(self, name: str, module: ModuleType, streams: Streams) -> None:  # noqa: ARG002
         """Part the generators of all devices, and those that a training makes."""
-        from .probes.torch_draws import TorchDraws  # only trainings whose streams are parted need it
+        from .torch_draws import TorchDraws  # only trainings whose streams are parted need it
 
         module.manual_seed(streams.request.kept_seed)
         TorchDraws(module, streams).install()
