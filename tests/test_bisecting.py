@@ -11,8 +11,8 @@ from git_history import git, history
 from isorun.analysis.sequential import boundaries
 from isorun.bisecting import bisect
 from isorun.errors import InputError, NothingRecorded, StudyError
-from isorun.study.code import CommitRange, commit_named
 from isorun.study.design import adhoc_study
+from isorun.study.history import CommitRange
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
 
@@ -283,38 +283,6 @@ def test_a_dry_run_says_what_it_would_take_and_runs_nothing(tmp_path):
     assert "32 commits between c1 and main" in str(result)
 
 
-@pytest.mark.parametrize(
-    ("commits", "said", "hint"),
-    [
-        ("c1", "a range of commits is needed", ""),
-        ("..c1", "a range of commits is needed", ""),
-        ("c1...c2", "a range of commits is needed", ""),
-        ("c1..c1", "one commit", "GOOD"),
-        ("c3..c1", "no ancestor", "c1..c3"),
-        ("c1..nowhere", "no branch, tag or commit 'nowhere'", ""),
-        ("c1..mian", "no branch, tag or commit 'mian'", "main"),
-        ("c1...", "working copy|range of commits", ""),
-        ("other..main", "no ancestor", "two refs"),
-        ("--all..main", "no branch, tag or commit", ""),
-    ],
-)
-def test_a_range_that_is_none_is_refused_with_the_next_step(tmp_path, commits, said, hint):
-    folder = history(tmp_path, levels([0.9] * 3))
-    git(folder, "checkout", "--orphan", "other")
-    git(folder, "commit", "-m", "apart")
-    with pytest.raises((InputError, StudyError), match=said) as refused:
-        bisected(folder, commits)
-    assert hint in refused.value.hint
-
-
-def test_a_shallow_clone_says_how_to_get_the_rest(tmp_path):
-    origin = history(tmp_path / "origin", levels([0.9] * 6))
-    git(tmp_path, "clone", "--depth", "2", f"file://{origin}", "shallow")
-    with pytest.raises(StudyError) as refused:
-        bisected(tmp_path / "shallow", f"{git(origin, 'rev-parse', 'c2')}..main")
-    assert "--unshallow" in refused.value.hint
-
-
 def test_no_repository_and_no_study_of_one_training_are_refused(tmp_path):
     with pytest.raises(StudyError, match="git ref"):
         bisected(tmp_path)
@@ -326,14 +294,6 @@ def test_no_repository_and_no_study_of_one_training_are_refused(tmp_path):
         bisect("c1..main", ["a"], what="time", folder=folder)
     with pytest.raises(StudyError, match="nothing to link"):
         bisected(folder, links=["data"])
-
-
-def test_subjects_of_any_kind_are_told_as_they_are(tmp_path):
-    folder = history(tmp_path, levels([0.9]))
-    git(folder, "commit", "--allow-empty", "--allow-empty-message", "-m", "")
-    git(folder, "commit", "--allow-empty", "-m", "tab\tand ünicode")
-    assert commit_named("HEAD~1", "x", folder).subject == ""
-    assert commit_named("HEAD", "x", folder).subject == "tab\tand ünicode"
 
 
 def test_a_repository_cannot_have_a_program_run_by_its_settings(tmp_path):

@@ -19,7 +19,7 @@ from isorun.errors import InputError, IsorunError
 from isorun.repair.diagnosis import diagnose
 from isorun.repair.searches import Parameter, Search, Trial
 from isorun.report import Column, Table
-from isorun.study.code import Commit
+from isorun.study.history import Commit
 from isorun.study.records import Series
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore

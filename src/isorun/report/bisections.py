@@ -8,7 +8,7 @@ from typing import Final
 from isorun.analysis.samples import Interval
 from isorun.analysis.studies.bisection import EQUIVALENT, NO_DIFFERENCE, PLANNED, RANGE, Bisection, Probed
 from isorun.report import UNKNOWN, Column, Listing, Table, View, count, decimals_for, fixed
-from isorun.study.code import Commit
+from isorun.study.history import Commit
 
 __all__ = ["bisection_view"]
 
