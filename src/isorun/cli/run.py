@@ -39,7 +39,7 @@ _ENDS_TOLD: Final = 5
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
     parser.usage = "isorun run [options] STUDY.toml | isorun run [options] -- COMMAND …"
-    parser.add_argument("study", nargs="?", metavar="STUDY", help="a study file, or the name of an ad hoc study")
+    parser.add_argument("study", nargs="?", metavar="STUDY", help="a study file, or the name of an earlier study")
     parser.set_defaults(takes_command=True)
     command = cli.declare_command(parser)
     command.add_argument("-n", "--repeats", type=int, metavar="N", help="how many identical runs (default 1)")

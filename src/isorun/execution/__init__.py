@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -307,6 +307,12 @@ class AbstractExecutor(abc.ABC):
         """Raise ExecutionError where no run of this environment can ever be carried out: a device that is not there.
 
         Asked for each environment of a study before its first run, so that nothing is refused after hours of others.
+        """
+
+    def check_command(self, command: Sequence[str], environment: Environment, working_folder: Path) -> None:  # noqa: B027 - as above
+        """Raise ExecutionError where no run of this command can begin: a program that does not exist.
+
+        Asked for each approach in each environment before its first run. Placeholders are not filled yet.
         """
 
     @abc.abstractmethod
