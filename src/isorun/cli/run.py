@@ -49,6 +49,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     both.add_argument("--time-limit", metavar="TIME", help="such as 90s, 10m, 2h; a run is stopped then")
     both.add_argument("--retries", type=int, metavar="N", help="how often a failed run is tried again")
     both.add_argument("--fail-fast", action="store_true", help="stop everything at the first failure")
+    both.add_argument("--isolate", action="store_true", help="each run works in a copy of this folder of its own")
     cli.declare_session(both)
     both.add_argument("--dry-run", action="store_true", help="show what would be run, and stop")
     cli.declare_json(parser)

@@ -71,7 +71,8 @@ class Job:
     """One run to carry out: a claimed cell, and everything that another machine needs to carry it out.
 
     command: the approach's argument vector with its secrets, placeholders not filled: `{run_dir}` is known only where
-    the run happens. seed: what `{seed}` stands for; at level `default` drawn for this run alone.
+    the run happens. seed: what `{seed}` stands for; at level `default` drawn for this run alone. isolate: whether it
+    works in a copy of the working folder.
     """
 
     cell: Cell
@@ -83,6 +84,7 @@ class Job:
     resources: Resources = field(default_factory=Resources)
     time_limit_seconds: float | None = None
     sources: Sources = field(default_factory=Sources)
+    isolate: bool = False
 
     @property
     def told_seed(self) -> int:
@@ -140,6 +142,7 @@ class Job:
             "resources": self.resources.to_json(),
             "time_limit_seconds": self.time_limit_seconds,
             "sources": self.sources.to_json(),
+            **({"isolate": True} if self.isolate else {}),
         }
 
     def to_json_without_secrets(self) -> dict[str, Any]:
@@ -168,6 +171,7 @@ class Job:
             resources=Resources.from_json(data["resources"]),
             time_limit_seconds=data["time_limit_seconds"],
             sources=Sources.from_json(data["sources"]),
+            isolate=bool(data.get("isolate", False)),
         )
 
 
@@ -207,6 +211,7 @@ def job_of(study: Study, cell: Cell, attempt: int, seed: int) -> Job:
         resources=Resources(environment.threads, environment.devices_per_run, environment.memory_bytes),
         time_limit_seconds=study.policy.time_limit_seconds,
         sources=approach.sources,
+        isolate=study.policy.isolate,
     )
 
 

@@ -413,6 +413,7 @@ def document_of(study: Study) -> dict[str, Any]:
             time_limit=study.policy.time_limit_seconds,
             on_failure=study.policy.on_failure,
             retries=study.policy.retries,
+            isolate=study.policy.isolate or None,
         ),
         **_searches(study),
     }

@@ -284,7 +284,8 @@ class Closer:
         from . import seedsource  # helpers that only start and end do without
 
         found = users_sources(sys.modules, self._script, self._folder, os.environ)[:_MAX_SCANNED_FILES]
-        return seedsource.facts_of(found, self._folder)
+        origin = os.environ.get(levels.COPY_OF)
+        return seedsource.facts_of(found, self._folder, Path(origin) if origin else None)
 
 
 def _die_of_interrupt_at_exit() -> None:

@@ -117,7 +117,9 @@ def _is_part_of_library(name: str, modules: Mapping[str, ModuleType]) -> bool:
 
 
 def _is_kept(file: str, homes: Sequence[str], environ: Mapping[str, str]) -> bool:
-    caches = [environ[name] for name in _traces().variables if environ.get(name)]
+    named = [environ[name] for name in _traces().variables if environ.get(name)]
+    # A run may work in its own folder: what lies around it is no cache then.
+    caches = [folder for folder in named if not any(_is_below(home, [folder]) for home in homes)]
     temporary = [*_TEMPORARY, *(environ[name] for name in ("TMPDIR", "TEMP", "TMP") if environ.get(name))]
     if _is_below(file, caches):
         return False
