@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import signal
 from dataclasses import replace
 
 import pytest
@@ -161,6 +162,57 @@ def test_a_merge_that_is_found_is_gone_into(tmp_path, changing):
     assert (result.verdict, result.first_bad.subject) == ("found", f"side {changing}")
     main = bisected(folder, compute=by_level(folder), first_parent=True)
     assert main.first_bad.subject == "merge side"
+
+
+def run_sum(result):
+    """What the rows of the table come to: commits with the same files have the same runs, which count once."""
+    assert len({probe.commit.id for probe in result.probes}) == len(result.probes)
+    return sum(probe.runs for probe in result.probes if probe.same_as is None)
+
+
+@pytest.mark.parametrize("changing", [1, 3])
+def test_the_rows_come_to_the_runs_of_the_sentence_where_a_merge_is_gone_into(tmp_path, changing):
+    folder = merged(tmp_path, changing)
+    git(folder, "commit", "--allow-empty", "-m", "nothing")
+    result = bisected(folder, "c2..main", compute=by_level(folder))
+    assert run_sum(result) == result.runs == result.made
+    assert {probe.verdict for probe in result.probes} >= {"good end", "tip"}
+    assert sum(row["runs"] for row in result.to_json()["probes"] if row["same_runs_as"] is None) == result.runs
+    assert f"{result.runs} runs of the two ends" in " ".join(str(result).split())
+
+
+def test_the_rows_come_to_the_runs_where_commits_do_not_run_and_where_a_branch_has_the_files_of_its_merge(tmp_path):
+    folder = history(tmp_path, levels([0.9] * 5 + [None] * 3 + [0.8] * 4))
+    failing = bisected(folder)
+    assert run_sum(failing) == failing.runs
+    assert {probe.runs for probe in failing.probes if probe.verdict == "does not run"} == {0}
+    git(folder, "checkout", "-b", "side")
+    (folder / "conf.py").write_text("base = 0.5\n")
+    git(folder, "commit", "-a", "-m", "side")
+    git(folder, "checkout", "main")
+    git(folder, "merge", "--no-ff", "-m", "merge side", "side")
+    result = bisected(folder, "c12..main")
+    assert result.first_bad.subject == "side"
+    tip = next(probe for probe in result.probes if probe.verdict == "tip")
+    assert tip.same_as == result.bad
+    assert run_sum(result) == result.runs
+    assert f"as {result.bad.short}" in str(result)
+
+
+@pytest.mark.parametrize(("made", "told"), [(3, "3 runs of 2 commits so far"), (16, "16 runs of the two ends")])
+def test_the_rows_come_to_the_runs_after_an_interruption(tmp_path, made, told):
+    folder, left = history(tmp_path, levels([0.9] * 19 + [0.8] * 13)), itertools.count()
+
+    def interrupted(job):
+        if next(left) == made:
+            signal.raise_signal(signal.SIGINT)
+        return trained(folder)(job)
+
+    result = bisected(folder, compute=interrupted)
+    assert result.stopped == "interrupted"
+    assert result.runs >= made
+    assert run_sum(result) == result.runs == result.made
+    assert told.replace(str(made), str(result.runs)) in " ".join(str(result).split())
 
 
 def test_a_merge_whose_branch_did_not_change_it_alone_is_one_of_several(tmp_path):

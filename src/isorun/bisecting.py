@@ -100,7 +100,7 @@ def bisect(
         question,
         agenda.stretches,
         runs=agenda.runs,
-        made=len(outcome.records),
+        made=sum(record.state is RunState.FINISHED for record in outcome.records),
         stopped=outcome.stopped,
         metric=agenda.metric,
         reasons=agenda.reasons,
@@ -239,10 +239,13 @@ class _Halving(AbstractAgenda):
             self._open.discard(record.cell.id)
             self._ended.add(record.cell.id)
 
-    def run_ids(self, commit: Commit, draws: int) -> tuple[str, ...]:
-        """The finished runs of a commit as the store knows them."""
-        records = filter(None, map(self._finished, self.cells(commit, draws)))
-        return tuple(self._kept_as.get(record.cell.id, record.run_id) for record in records)
+    def run_ids(self, commit: Commit) -> tuple[str, ...]:
+        """All finished runs of a commit, or of one with the same files, as the store knows them."""
+        places = self._versions[commit.tree].environments
+        records = [record for record in self._records.values() if record.cell.environment in places]
+        finished = [record for record in records if record.state is RunState.FINISHED]
+        in_order = sorted(finished, key=lambda record: (record.cell.seed or 0, record.cell.repeat))
+        return tuple(self._kept_as.get(record.cell.id, record.run_id) for record in in_order)
 
     def end(self) -> None:
         """Nothing more is made."""

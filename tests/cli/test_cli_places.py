@@ -125,7 +125,7 @@ def test_devices_are_refused_where_none_is_visible(typed, tmp_path, monkeypatch,
     done = typed("run", "--name", "s", "--devices", words, "--", "true")
     assert done.returncode == 1
     assert f"{words!r} does not name devices that are visible here" in done.stderr
-    with pytest.raises(isorun.IsorunError, match="neither a study file nor an earlier ad hoc study"):
+    with pytest.raises(isorun.IsorunError, match="neither a study file nor an earlier study"):
         records(tmp_path)
 
 

@@ -66,12 +66,14 @@ class Folders:
 
     working: where it runs; it may write there. run: its own folder, which it writes to. worker: isorun's worker, which
     it only reads. cpus: those that the run is pinned to, which what is started by another process must be told.
+    copy_of: what `working` is a copy of, and has links to; None where it is no copy.
     """
 
     working: Path
     run: Path
     worker: Path
     cpus: tuple[int, ...] = ()
+    copy_of: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -385,7 +385,8 @@ class _InContainer(Prepared):
         """By their targets: what isorun needs itself wins."""
         linked = [(path, path, False) for path in (str((folders.working / name).resolve()) for name in self.links)]
         needed = (folders.working, folders.worker, folders.run)
-        own = [(str(path), str(path), path == folders.worker) for path in needed]
+        copied = [] if folders.copy_of is None else [(str(folders.copy_of), str(folders.copy_of), True)]
+        own = [*copied, *((str(path), str(path), path == folders.worker) for path in needed)]
         return list({mount[1]: mount for mount in (*linked, *self.mounts, *own)}.values())
 
     def outside(self, variables: Mapping[str, str]) -> Mapping[str, str]:

@@ -29,6 +29,7 @@ __all__ = [
     "FoundPython",
     "InterpreterEnvironment",
     "Interpreters",
+    "check_command",
     "find_program",
     "interpreters_of",
     "is_python",
@@ -106,6 +107,31 @@ def interpreters_of(study: Study) -> tuple[str, ...]:
                 path = shutil.which(os.path.expanduser(name), path=environment.env.get("PATH"))  # noqa: PTH111
                 found.update({os.path.abspath(path): None} if path and not _is_own(path) else {})  # noqa: PTH100
     return tuple(found)
+
+
+def check_command(command: Sequence[str], environment: Environment, working_folder: Path) -> None:
+    """Raise ExecutionError where no run of this command can begin here: its program, or its script, is not there.
+
+    Asked before the first run. What only some environments of a study may have (packages, a version of the code, an
+    interpreter of their own) is left to their runs, and so is a name that is filled in for each.
+    """
+    own_place = environment.kind or environment.code.get("ref", ".") != "."
+    if own_place or (environment.python and environment.name != "default") or "{" in command[0]:
+        return
+    prepared = InterpreterEnvironment(environment).prepare(command, working_folder)
+    script = _script_of(command) if prepared.interpreter else ""
+    if script and "{" not in script and not (working_folder / script).exists():
+        raise ExecutionError(
+            f"the script {script!r} does not exist", found=f"nothing at {working_folder / script}", allowed="a file"
+        )
+
+
+def _script_of(command: Sequence[str]) -> str:
+    """The file that Python is asked to run; empty where it is asked for something else."""
+    from isorun.worker import programs  # noqa: PLC0415  most of it is for inside the training
+
+    program = None if command[0] == FUNCTION else programs.parse(command[1:])
+    return program.target if program is not None and program.kind == programs.SCRIPT else ""
 
 
 def _is_own(path: str) -> bool:

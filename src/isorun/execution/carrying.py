@@ -116,11 +116,16 @@ class Workshop:
         # A signal handler calls `stop` in the thread that may hold it just then.
         self._lock = threading.RLock()
 
-    def ready(self, job: Job, folder: Path, bench: Workbench, prepared: Prepared) -> ReadyRun:
-        """The job, whose placeholders are filled, ready to be started in its environment, which is prepared for it."""
+    def ready(
+        self, job: Job, folder: Path, bench: Workbench, prepared: Prepared, copy_of: Path | None = None
+    ) -> ReadyRun:
+        """The job, whose placeholders are filled, ready to be started in its environment, which is prepared for it.
+
+        copy_of: what its working folder is a copy of, if it has one of its own.
+        """
         if prepared.interpreter:
             refuse_missing_program(job, self.standard_input)
-        return make_ready(job, folder, bench.cpus, bench.devices, prepared)
+        return make_ready(job, folder, bench.cpus, bench.devices, prepared, copy_of=copy_of)
 
     def placed(self, job: Job, tell: Tell, held: ExitStack) -> tuple[Job, Checkout | None] | None:
         """The job where its code is: in a checkout of the version that the study names, if it names one.
@@ -271,7 +276,18 @@ def _carry_out(job: Job, folder: Path, bench: Workbench, tell: Tell, held: ExitS
         if not _may_differ(job):  # what is not there on this machine is there for no run
             raise
         return _without_environment(job, folder, error)
-    ended = _run(bench.workshop.ready(filled, folder, bench, prepared), bench.workshop, tell, checkout)
+    if job.isolate:
+        from isorun.execution.workspace import workspace_of  # noqa: PLC0415  most runs work where they were started
+
+        try:
+            workspace = workspace_of(filled.working_folder, folder)
+        except ExecutionError as error:
+            return _without_environment(job, folder, error)
+        isolated = replace(filled, working_folder=workspace.folder)
+        ready = bench.workshop.ready(isolated, folder, bench, workspace.prepared(prepared), workspace.origin)
+        ended = workspace.ended(_run(ready, bench.workshop, tell, checkout))
+    else:
+        ended = _run(bench.workshop.ready(filled, folder, bench, prepared), bench.workshop, tell, checkout)
     try:
         record = assemble(ended)
         keep_record(record, folder)
@@ -339,7 +355,7 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell, c
     log = BoundedLog(ready.folder / "output.log", secrets=secrets)
     output = Output(log, lines)
     live = LiveRows(ready.folder, reading.latest, secrets)
-    code = workshop.code_versions.ask(job.working_folder) if checkout is None else None
+    code = workshop.code_versions.ask(ready.origin) if checkout is None else None
     given = workshop.given_files.before(job)
     try:
         began_unix = time.time()

@@ -18,6 +18,7 @@ from isorun.study import FUNCTION
 from isorun.study.records import Note
 from isorun.worker.levels import (
     AUDIT,
+    COPY_OF,
     OWN_VARIABLES,
     STEPS,
     SWITCHES,
@@ -64,6 +65,11 @@ class ReadyRun:
     prepared: Prepared
     folders: Folders
 
+    @property
+    def origin(self) -> Path:
+        """The working folder, or what it is a copy of: the same for all runs of a study."""
+        return self.folders.copy_of or self.job.working_folder
+
     def requested(self) -> dict[str, Any]:
         """What was asked for, as the record keeps it. The study's variables are named, not quoted: some are secret."""
         memory, devices = self.job.resources.memory_bytes, self.devices.recorded
@@ -87,16 +93,28 @@ class ReadyRun:
         return {**self.prepared.made, **({"code": code} if code else {})}
 
 
-def make_ready(job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent, prepared: Prepared) -> ReadyRun:
-    """The job, whose placeholders are filled, with everything that its process is started with."""
+def make_ready(
+    job: Job,
+    folder: Path,
+    cpus: tuple[int, ...],
+    devices: Lent,
+    prepared: Prepared,
+    *,
+    copy_of: Path | None = None,
+) -> ReadyRun:
+    """The job, whose placeholders are filled, with everything that its process is started with.
+
+    copy_of: what the job's working folder is a copy of, if it is one.
+    """
     asked = _switched(job)
     base = {**prepared.variables, **asked, **devices.variables}
     program = _python_program(job) if prepared.interpreter else None
     threads = min(job.resources.cpus or len(cpus), len(cpus))
     added = _level_variables(job, threads, base)
     hooked = {"PYTHONPATH": hooked_python_path(base), "ISORUN_RUN_DIR": str(folder.absolute())}
+    hooked |= {} if copy_of is None else {COPY_OF: str(copy_of)}
     argv = _argv(job, prepared, program)
-    folders = Folders(job.working_folder.absolute(), folder.absolute(), site_folder().parent, cpus)
+    folders = Folders(job.working_folder.absolute(), folder.absolute(), site_folder().parent, cpus, copy_of)
     own = {**asked, **job.environment.env, **devices.variables, **added, **hooked}
     wrapped = tuple(prepared.wrap(argv, own, folders))
     return ReadyRun(

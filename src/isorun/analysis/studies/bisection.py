@@ -14,6 +14,7 @@ from isorun.analysis.sequential.change_search import AbstractChangeSearch, BitSe
 from isorun.study.history import Commit, CommitRange
 
 __all__ = [
+    "BEGUN",
     "BITS",
     "DRY_RUN",
     "EQUIVALENT",
@@ -39,22 +40,30 @@ NO_DIFFERENCE: Final = "no difference"
 EQUIVALENT: Final = "equivalent"
 STOPPED: Final = "stopped"
 PLANNED: Final = "planned"
+BEGUN: Final = "begun"
+"""Of a commit whose runs were ended before anything could be said of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
     """A commit that was looked at, the ends first. difference: from the good end, in units of the metric.
 
-    run_ids: those of its runs that finished.
+    run_ids: those of its runs that finished. same_as: a commit before it that holds the same files, so that the runs
+    are its runs.
     """
 
     commit: Commit
     verdict: str
-    runs: int
     difference: float | None = None
     interval95: Interval | None = None
     reason: str = ""
     run_ids: tuple[str, ...] = ()
+    same_as: Commit | None = None
+
+    @property
+    def runs(self) -> int:
+        """How many finished."""
+        return len(self.run_ids)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -63,6 +72,7 @@ class Probed:
             "verdict": self.verdict,
             "runs": self.runs,
             "run_ids": list(self.run_ids),
+            "same_runs_as": None if self.same_as is None else self.same_as.id,
             "difference": self.difference,
             "interval95": None if self.interval95 is None else list(self.interval95),
             "reason": self.reason,
@@ -208,7 +218,7 @@ def bisection_of(
     stopped: str = "",
     metric: str = "",
     reasons: Mapping[str, str] | None = None,
-    run_ids: Callable[[Commit, int], tuple[str, ...]] = lambda *_: (),
+    run_ids: Callable[[Commit], tuple[str, ...]] = lambda _: (),
     store: str = "",
     conditions: tuple[Condition, ...] = (),
 ) -> Bisection:
@@ -273,22 +283,33 @@ def _verdict(row: CommitRange, outer: Stretch, stopped: str) -> tuple[str, str]:
 
 
 def _probed(
-    stretches: Sequence[Stretch], reasons: Mapping[str, str], run_ids: Callable[[Commit, int], tuple[str, ...]]
+    stretches: Sequence[Stretch], reasons: Mapping[str, str], run_ids: Callable[[Commit], tuple[str, ...]]
 ) -> Iterator[Probed]:
-    """The commits that were looked at: the ends of each row, then its probes in their order."""
+    """The commits that were looked at, once each: the ends of a row, its probes in their order, and what was begun."""
+    known: dict[str, Commit] = {}  # by tree: commits with the same files have the same runs
+    shown: set[str] = set()
     for stretch in stretches:
         search = stretch.search
-        ends = {0: "good end", search.count: "bad end"} if stretch is stretches[0] else {0: "fork", search.count: "tip"}
-        verdicts = ends | {probe.position: str(probe.likeness) for probe in search.probes}
-        for position, verdict in verdicts.items():
-            runs = len(search.drawn.get(position, ()))
-            if not runs:
+        for position, verdict in _looked_at(stretch, is_first=stretch is stretches[0]).items():
+            commit, drawn = stretch.row[position], search.drawn.get(position, ())
+            ids = run_ids(commit)
+            if commit.id in shown or not (ids or len(drawn)) or (verdict == BEGUN and commit.tree in known):
                 continue
-            commit = stretch.row[position]
+            shown.add(commit.id)
             found = search.difference(0, position) if isinstance(search, ScoreSearch) and position else None
             difference, interval = found or (None, None)
-            ids = run_ids(commit, runs)
-            yield Probed(commit, verdict, runs, difference, interval, reasons.get(commit.id, ""), ids)
+            same_as = known.get(commit.tree)
+            known.setdefault(commit.tree, commit)
+            yield Probed(commit, verdict, difference, interval, reasons.get(commit.id, ""), ids, same_as)
+
+
+def _looked_at(stretch: Stretch, *, is_first: bool) -> dict[int, str]:
+    """Positions with what is said of them; of the others that a run may have been made."""
+    search = stretch.search
+    ends = ("good end", "bad end") if is_first else ("fork", "tip")
+    probes = {probe.position: str(probe.likeness) for probe in search.probes}
+    said = {0: ends[0], search.count: ends[1], **probes}
+    return said | {position: BEGUN for position in range(search.count + 1) if position not in said}
 
 
 def _differences(outer: Stretch, last: Stretch) -> dict[str, Any]:
