@@ -384,7 +384,15 @@ def test_seeds_alone_turn_orders_and_ties_are_none():
     scores = {"a": {"p": {"1": 0.1, "2": 0.4}, "q": {"1": 0.1}}, "b": {"p": {"1": 0.2, "2": 0.3}, "q": {"1": 0.1}}}
     found = factor_flips(scores, [("p", "q")], factor="f", value="1", config="", level="")
     assert (found.seeds_turned, found.seeds_compared) == (1, 1)
-    assert (found.turned, found.compared) == (0, 1)
+    assert (found.turned, found.compared, found.share) == (0, 0, None)
+    assert (found.pairs, found.means_turned) == (1, 0)
+    scores = {
+        "a": {"p": {"1": 1.0, "2": 1.0, "3": 1.0}, "q": {"1": 0.0, "2": 1.0, "3": 1.0}},
+        "b": {"p": {"1": 0.0, "2": 1.0, "3": 0.0}, "q": {"1": 1.0, "2": 1.0, "3": 1.0}},
+    }
+    found = factor_flips(scores, [("p", "q")], factor="f", value="1", config="", level="")
+    assert (found.turned, found.compared, found.share) == (1, 1, 1.0)
+    assert (found.seeds_turned, found.seeds_compared) == (0, 1)
     assert factor_flips({"a": scores["a"]}, [("p", "q")], factor="f", value="1", config="", level="") is None
 
 

@@ -35,7 +35,7 @@ from isorun.analysis.measurements import Group, Measurements
 from isorun.analysis.mixed.hypotheses import variance_shares
 from isorun.analysis.mixed.model import mixed_model
 from isorun.analysis.mixed.result import VarianceShare
-from isorun.analysis.samples import adjusted
+from isorun.analysis.samples import FloatArray, adjusted
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.study_result import StudyResult, StudySides
 from isorun.errors import InputError
@@ -487,13 +487,13 @@ def _stream_shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
     if not whole:
         return VarianceSources(part.held, (), 'shares are of the variance at streams = "all", which is not there')
     shares, unknown = [], []
+    noise = part.values[by_words["none"]] if "none" in by_words else {}
     for words, point in by_words.items():
-        by_seed = part.values[point]
-        seeds = sorted(whole.keys() & by_seed.keys())
-        alone, together = (np.array([values[seed] for seed in seeds], dtype=np.float64) for values in (by_seed, whole))
-        if words == "none" or len(seeds) < 3 or not together.std() > 0:
+        alone, together = _of_both(part.values[point], whole)
+        if alone.size < 3 or not together.std() > 0 or (words == "none" and not alone.std() > 0):
             continue
-        why_not = _out_of_reach(part.records.get(point, ()))
+        of_noise = "" if words == "none" else _like_noise(part.values[point], noise)
+        why_not = _out_of_reach(part.records.get(point, ())) or of_noise
         if why_not:
             unknown.append((f"{STREAMS}={words}", why_not))
         else:
@@ -501,6 +501,28 @@ def _stream_shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
     known = shares or unknown
     return VarianceSources(
         part.held, tuple(shares), "" if known else "it takes three seeds that differ", tuple(unknown)
+    )
+
+
+def _of_both(first: Mapping[str, float], second: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:
+    """The values of the seeds that are on both sides."""
+    seeds = sorted(first.keys() & second.keys())
+    one, other = (np.array([values[seed] for seed in seeds], dtype=np.float64) for values in (first, second))
+    return one, other
+
+
+def _like_noise(alone: Mapping[str, float], noise: Mapping[str, float]) -> str:
+    """Why a share is none of a stream's: runs in which no stream follows the seed vary as much."""
+    some, nothing = _of_both(alone, noise)
+    if some.size < 3 or not nothing.std() > 0:
+        return ""
+    ratio, lower, upper = variance_ratio(some, nothing)
+    if lower > 1.0:
+        return ""
+    between = " to ".join(f"{100.0 * value:.0f}" for value in (lower, upper))
+    return (
+        f"not told from run-to-run noise: it varies by {100.0 * ratio:.0f} % ({between} %) of the variance of runs in "
+        "which no stream follows the seed"
     )
 
 
