@@ -361,6 +361,36 @@ def test_runs_that_never_vary_have_no_shares():
     assert found.shares[0].why_not
 
 
+def test_spreads_that_differ_are_told_with_an_effect(no_shares):
+    study = study_of(seeds=list(range(1, 13)))
+
+    def wider(by):
+        return lambda cell: (
+            0.8 + 0.02 + 0.001 * by * noise("n", cell.seed)
+            if "mode=b" in cell.environment
+            else 0.8 + 0.001 * noise("m", cell.seed)
+        )
+
+    codes = {}
+    for by in (1, 10):
+        found = isorun.factors(study, store=trained(study, wider(by)))
+        codes[by] = [one.message for one in found.conditions if one.code == "unequal-spreads"]
+        assert any(effect.told for effect in found.effects if effect.value == "b")
+    assert codes[1] == []
+    (message,) = codes[10]
+    assert message.startswith("mode=b: values spread ")
+    assert "times more than the baseline's" in message
+
+
+def test_seeds_that_no_two_sides_share_are_told(no_shares):
+    study = study_of(seeds=[1, 2, 3, 4])
+    store = trained(study, seeded, skip=lambda cell: (cell.seed > 2) == ("mode=b" in cell.environment))
+    found = isorun.factors(study, store=store)
+    told = [one.message for one in found.conditions if one.code == "cells-missing" and one.message.startswith("mode=b")]
+    assert len(told) == 1
+    assert told[0].endswith("not both sides have a finished run of seed 1, 2, 3, 4; nothing is known of it")
+
+
 def test_flips_of_a_factor_stand_beside_those_of_seeds(no_shares):
     study = study_of(approaches={"net": "python net.py", "tree": "python tree.py"})
 

@@ -15,7 +15,7 @@ from isorun.analysis.evidence import Condition, some, voided
 from isorun.analysis.evidence.judged import DIRECTION_CODES, JudgedMetric
 from isorun.analysis.evidence.provenance import effective
 from isorun.analysis.evidence.units import FEWEST_UNITS, REPEAT, Counting, unit_labels, units_of
-from isorun.analysis.factors import FactorEffect, FactorEffects, HeldFixed, Interaction, VarianceSources
+from isorun.analysis.factors import ALPHA, FactorEffect, FactorEffects, HeldFixed, Interaction, VarianceSources
 from isorun.analysis.factors.beside import ValueDigests, missing_cells, packages_beside, seed_changes, value_digests
 from isorun.analysis.factors.contrasts import (
     PAIRED,
@@ -49,6 +49,8 @@ __all__ = ["QUESTION", "FactorQuestion", "attributed"]
 QUESTION: Final = "question"
 STREAMS: Final = "streams"
 _NO_BASELINE: Final = "no run of the baseline finished"
+_OTHER_SPREAD: Final = 3.0
+"""By so many times must sds differ, beyond what chance does, to be told."""
 _BETWEEN: Final = frozenset({"sides-differ-in-code"})
 
 
@@ -265,6 +267,7 @@ def _effect(
         *packages_beside(part.records, between, asked.design.factors[factor], value),
         *_too_few(asked, part, tested, weights, name),
         *_skewed(name, tested),
+        *(_unequal(name, tested) if factor != STREAMS else ()),
         *(_one_kept_draw() if factor == STREAMS and tested.p is not None else ()),
         *_against(asked, part, weights),
     )
@@ -373,6 +376,26 @@ def _skewed(name: str, tested: UnitDifference) -> Iterator[Condition]:
             "look at the seeds one by one (--json, --figure), or add more",
             voids=True,
         )
+
+
+def _unequal(name: str, tested: UnitDifference) -> Iterator[Condition]:
+    """Another spread is another law, and Student's test relies on what it does not know: that it is symmetric."""
+    if tested.test != PAIRED or tested.p is None or tested.p >= ALPHA or tested.units < 3 or not tested.low.std() > 0:
+        return
+    ratio, lower, upper = variance_ratio(tested.high, tested.low)
+    if ratio > _OTHER_SPREAD**2 and lower > 1.0:
+        by = "more"
+    elif ratio < _OTHER_SPREAD**-2 and upper < 1.0:
+        by = "less"
+    else:
+        return
+    times = ratio**0.5 if by == "more" else ratio**-0.5
+    yield Condition(
+        "unequal-spreads",
+        f"{name}: values spread {times:.0f} times {by} than the baseline's, so not only their mean differs; where the "
+        "wider ones have a long tail, the test claims a difference of means too often",
+        "look at the seeds one by one (--json, --figure), or add more: with many seeds the tail matters less",
+    )
 
 
 def _corrected(
