@@ -186,7 +186,7 @@ def observations(search: Search) -> list[Observation]:
 
 def _neighbours(search: Search, trials: Sequence[Trial]) -> Iterator[tuple[int, int, Parameter]]:
     """The places of every two trials that differ in one parameter alone, and that parameter."""
-    if len(trials) < 2:
+    if len(trials) < 2 or not search.space:
         return
     names = [parameter.name for parameter in search.space]
     codes = np.array([_codes([trial.parameters.get(name, _MISSING) for trial in trials]) for name in names])
@@ -303,7 +303,8 @@ def _odds(prior: Prior, parameter: Parameter, values: Sequence[Any]) -> npt.NDAr
                 forth, back = (prior.probability(way, UNKNOWN_SYMPTOMS) for way in (there, there.reversed))
                 table[i, j] = math.log(max(forth, 1e-3) / max(back, 1e-3))
                 table[j, i] = -table[i, j]
-    return table[places[:, None], places[None, :]]
+    found: npt.NDArray[np.float64] = table[places[:, None], places[None, :]]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
