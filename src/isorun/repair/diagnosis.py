@@ -254,7 +254,8 @@ def _other_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
     over = [trial for trial in search.trials if trial.is_over]
     without = [trial.number for trial in over if trial.state == "finished" and not trial.has_score]
     if without:
-        said = f"{count(len(without), 'trial')} ended without a number as score (NaN, infinite or none), first trial {without[0]}"
+        said = f"{count(len(without), 'trial')} ended without a number as score (NaN, infinite or none), "
+        said += f"first trial {without[0]}"
         yield Condition("no-score", said, told.steps.look)
     silent = failed_silently(search)
     if silent:
