@@ -1,7 +1,5 @@
 """Jobs of a hydra sweep: what each logs is told with the job it belongs to."""
 
-import json
-
 import pytest
 
 from isorun.execution.output import read_run_folder
@@ -76,5 +74,7 @@ def test_a_real_sweep_is_told_apart(train, tmp_path):
         "def main(cfg): isorun.log(epoch=1, acc=float(cfg.lr))\n"
         "main()\n"
     )
-    log = read_run_folder(train("t.py", "-m", "+lr=0.1,0.2").folder)
-    assert json.loads(json.dumps(sorted(log.series))) == ["acc@+lr=0.1", "acc@+lr=0.2"]
+    trained = train("t.py", "-m", "+lr=0.1,0.2")
+    assert trained.returncode == 0, trained.stderr
+    log = read_run_folder(trained.folder)
+    assert sorted(log.series) == ["acc@+lr=0.1", "acc@+lr=0.2"]
