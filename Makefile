@@ -7,6 +7,8 @@ STAMP  := $(VENV)/.installed
 # long file comes last. Those marked alone run afterwards, one by one.
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --dist worksteal
+# The files that have such tests: to collect all of them once more takes longer than these tests.
+ALONE = $(shell grep -rlF mark.alone tests --include='test_*.py')
 # Tests start thousands of interpreters. Where this is set, as in many containers, each would compile isorun anew.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -24,13 +26,13 @@ demo: $(STAMP)
 
 test: lint
 	$(BIN)/python -m pytest -m 'not slow and not alone' $(PARALLEL)
-	$(BIN)/python -m pytest -m 'alone and not slow'
+	$(BIN)/python -m pytest -m 'alone and not slow' $(ALONE)
 
 # Which lines the quick tests reach, also in the processes that they start: htmlcov/index.html and a table.
 coverage: $(STAMP)
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m pytest -q -m 'not slow and not alone' $(PARALLEL) --cov --cov-report=
-	$(BIN)/python -m pytest -q -m 'alone and not slow' --cov --cov-append --cov-report=
+	$(BIN)/python -m pytest -q -m 'alone and not slow' $(ALONE) --cov --cov-append --cov-report=
 	$(BIN)/python -m coverage html --quiet
 	$(BIN)/python -m coverage report --format=markdown > htmlcov/summary.md
 	$(BIN)/python -m coverage report

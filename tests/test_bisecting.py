@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import signal
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,8 @@ from git_history import git, history
 from isorun.analysis.sequential import boundaries
 from isorun.bisecting import bisect
 from isorun.errors import InputError, NothingRecorded, StudyError
-from isorun.study.code import CommitRange, commit_named
 from isorun.study.design import adhoc_study
+from isorun.study.history import CommitRange
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
 
@@ -163,6 +164,57 @@ def test_a_merge_that_is_found_is_gone_into(tmp_path, changing):
     assert main.first_bad.subject == "merge side"
 
 
+def run_sum(result):
+    """What the rows of the table come to: commits with the same files have the same runs, which count once."""
+    assert len({probe.commit.id for probe in result.probes}) == len(result.probes)
+    return sum(probe.runs for probe in result.probes if probe.same_as is None)
+
+
+@pytest.mark.parametrize("changing", [1, 3])
+def test_the_rows_come_to_the_runs_of_the_sentence_where_a_merge_is_gone_into(tmp_path, changing):
+    folder = merged(tmp_path, changing)
+    git(folder, "commit", "--allow-empty", "-m", "nothing")
+    result = bisected(folder, "c2..main", compute=by_level(folder))
+    assert run_sum(result) == result.runs == result.made
+    assert {probe.verdict for probe in result.probes} >= {"good end", "tip"}
+    assert sum(row["runs"] for row in result.to_json()["probes"] if row["same_runs_as"] is None) == result.runs
+    assert f"{result.runs} runs of the two ends" in " ".join(str(result).split())
+
+
+def test_the_rows_come_to_the_runs_where_commits_do_not_run_and_where_a_branch_has_the_files_of_its_merge(tmp_path):
+    folder = history(tmp_path, levels([0.9] * 5 + [None] * 3 + [0.8] * 4))
+    failing = bisected(folder)
+    assert run_sum(failing) == failing.runs
+    assert {probe.runs for probe in failing.probes if probe.verdict == "does not run"} == {0}
+    git(folder, "checkout", "-b", "side")
+    (folder / "conf.py").write_text("base = 0.5\n")
+    git(folder, "commit", "-a", "-m", "side")
+    git(folder, "checkout", "main")
+    git(folder, "merge", "--no-ff", "-m", "merge side", "side")
+    result = bisected(folder, "c12..main")
+    assert result.first_bad.subject == "side"
+    tip = next(probe for probe in result.probes if probe.verdict == "tip")
+    assert tip.same_as == result.bad
+    assert run_sum(result) == result.runs
+    assert f"as {result.bad.short}" in str(result)
+
+
+@pytest.mark.parametrize(("made", "told"), [(3, "3 runs of 2 commits so far"), (16, "16 runs of the two ends")])
+def test_the_rows_come_to_the_runs_after_an_interruption(tmp_path, made, told):
+    folder, left = history(tmp_path, levels([0.9] * 19 + [0.8] * 13)), itertools.count()
+
+    def interrupted(job):
+        if next(left) == made:
+            signal.raise_signal(signal.SIGINT)
+        return trained(folder)(job)
+
+    result = bisected(folder, compute=interrupted)
+    assert result.stopped == "interrupted"
+    assert result.runs >= made
+    assert run_sum(result) == result.runs == result.made
+    assert told.replace(str(made), str(result.runs)) in " ".join(str(result).split())
+
+
 def test_a_merge_whose_branch_did_not_change_it_alone_is_one_of_several(tmp_path):
     """The branch alone is as good as the rest: only both together change the result."""
     folder = merged(tmp_path, changing=None)
@@ -283,38 +335,6 @@ def test_a_dry_run_says_what_it_would_take_and_runs_nothing(tmp_path):
     assert "32 commits between c1 and main" in str(result)
 
 
-@pytest.mark.parametrize(
-    ("commits", "said", "hint"),
-    [
-        ("c1", "a range of commits is needed", ""),
-        ("..c1", "a range of commits is needed", ""),
-        ("c1...c2", "a range of commits is needed", ""),
-        ("c1..c1", "one commit", "GOOD"),
-        ("c3..c1", "no ancestor", "c1..c3"),
-        ("c1..nowhere", "no branch, tag or commit 'nowhere'", ""),
-        ("c1..mian", "no branch, tag or commit 'mian'", "main"),
-        ("c1...", "working copy|range of commits", ""),
-        ("other..main", "no ancestor", "two refs"),
-        ("--all..main", "no branch, tag or commit", ""),
-    ],
-)
-def test_a_range_that_is_none_is_refused_with_the_next_step(tmp_path, commits, said, hint):
-    folder = history(tmp_path, levels([0.9] * 3))
-    git(folder, "checkout", "--orphan", "other")
-    git(folder, "commit", "-m", "apart")
-    with pytest.raises((InputError, StudyError), match=said) as refused:
-        bisected(folder, commits)
-    assert hint in refused.value.hint
-
-
-def test_a_shallow_clone_says_how_to_get_the_rest(tmp_path):
-    origin = history(tmp_path / "origin", levels([0.9] * 6))
-    git(tmp_path, "clone", "--depth", "2", f"file://{origin}", "shallow")
-    with pytest.raises(StudyError) as refused:
-        bisected(tmp_path / "shallow", f"{git(origin, 'rev-parse', 'c2')}..main")
-    assert "--unshallow" in refused.value.hint
-
-
 def test_no_repository_and_no_study_of_one_training_are_refused(tmp_path):
     with pytest.raises(StudyError, match="git ref"):
         bisected(tmp_path)
@@ -326,14 +346,6 @@ def test_no_repository_and_no_study_of_one_training_are_refused(tmp_path):
         bisect("c1..main", ["a"], what="time", folder=folder)
     with pytest.raises(StudyError, match="nothing to link"):
         bisected(folder, links=["data"])
-
-
-def test_subjects_of_any_kind_are_told_as_they_are(tmp_path):
-    folder = history(tmp_path, levels([0.9]))
-    git(folder, "commit", "--allow-empty", "--allow-empty-message", "-m", "")
-    git(folder, "commit", "--allow-empty", "-m", "tab\tand ünicode")
-    assert commit_named("HEAD~1", "x", folder).subject == ""
-    assert commit_named("HEAD", "x", folder).subject == "tab\tand ünicode"
 
 
 def test_a_repository_cannot_have_a_program_run_by_its_settings(tmp_path):

@@ -22,7 +22,8 @@ LAYERS = [
     {"session"},
     {"showing"},
     {"zoo"},
-    {"report", "diagnose"},
+    {"report"},
+    {"diagnose"},
     {"execution", "store", "analysis"},
     {"environments", "sources"},
     {"study"},
@@ -33,7 +34,7 @@ RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 ANALYSIS = ROOT / "analysis"
 ANALYSIS_LAYERS = [
     {"factors", "descriptions"},
-    {"studies", "planning", "comparison", "environments"},
+    {"studies", "planning", "comparison", "environments", "prices"},
     {"sequential", "leaderboards", "agreements"},
     {"pairwise", "spreads", "mixed"},
     {"evidence"},

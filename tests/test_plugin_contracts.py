@@ -78,41 +78,43 @@ def examples(section):
     return [[one for one in found if ("Contract)" in one) is wanted] for wanted in (False, True)]
 
 
-@pytest.mark.parametrize(
-    ("section", "name", "has", "which"),
-    [
-        ("A store", "store", "from isorun_example.store import open_shelf", "comes_back_whole"),
-        ("An executor", "executor", "from isorun_example.executor import open_apart as open_cluster", "ends_well"),
-        ("An environment", "environment", "", ""),
-        ("A source of metrics", "source", "", ""),
-        ("A detector", "detector", "", ""),
-        ("An engine of searches", "engine", "", ""),
-    ],
-)
-def test_the_examples_of_the_page_keep_their_contracts(section, name, has, which, tmp_path):
+SHOWN = {
+    "store": ("A store", "from isorun_example.store import open_shelf", "comes_back_whole"),
+    "executor": ("An executor", "from isorun_example.executor import open_apart as open_cluster", "ends_well"),
+    "environment": ("An environment", "", ""),
+    "source": ("A source of metrics", "", ""),
+    "detector": ("A detector", "", ""),
+    "engine": ("An engine of searches", "", ""),
+}
+
+
+def test_the_examples_of_the_page_keep_their_contracts(tmp_path):
     """What is left out on the page is had from the example distribution, all of whose contract is above.
 
     Podman is had from here.
     """
-    parts, contracts = examples(section)
-    assert contracts
     package = tmp_path / "our_package"
     package.mkdir()
     (package / "__init__.py").touch()
-    shown = [one for one in parts if "tell(event_from_json" not in one]  # in the middle of a method that is not shown
-    (package / f"{name}.py").write_text("\n".join([has, *shown]))
-    opened = "from isorun.session import ExecutorOptions"
-    (tmp_path / "test_it.py").write_text("\n".join([opened, f"from our_package.{name} import *", *contracts]))
+    for name, (section, has, _) in SHOWN.items():
+        parts, contracts = examples(section)
+        assert contracts
+        shown = [one for one in parts if "tell(event_from_json" not in one]  # amid a method that is not shown
+        (package / f"{name}.py").write_text("\n".join([has, *shown]))
+        opened = "from isorun.session import ExecutorOptions"
+        (tmp_path / f"test_{name}.py").write_text("\n".join([opened, f"from our_package.{name} import *", *contracts]))
+    which = " or ".join(f"(test_{name} and {word or 'test'})" for name, (_, _, word) in SHOWN.items())
     podman = tmp_path / "bin" / "podman"
     podman.parent.mkdir()
     podman.write_text(PODMAN)
     podman.chmod(0o755)
     paths = f"{tmp_path}:{DISTRIBUTION}"
     env = {**os.environ, "PYTHONPATH": paths, "PATH": f"{podman.parent}:{os.environ['PATH']}"}
-    words = ["-q", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(tmp_path), "test_it.py", "-k", which]
+    words = ["-v", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(tmp_path), "-k", which]
     command = [sys.executable, "-m", "pytest", *words]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+    assert [name for name in SHOWN if f"test_{name}.py::" not in done.stdout] == []
 
 
 def test_every_module_for_parts_of_others_lists_its_names_and_has_them():

@@ -10,7 +10,7 @@ import pytest
 
 import isorun
 from isorun import pricing
-from isorun.diagnose.pricing import LADDER
+from isorun.analysis.prices import LADDER
 from isorun.errors import ExecutionError, InputError
 from isorun.study.cells import Level
 from isorun.study.design import Environment, Study
@@ -49,12 +49,15 @@ class Trainings(InstantExecutor):
     def _record(self, job, computed):
         answers, packages = self.left["answers"], self.left["packages"]
         inside = {"switches": answers, "packages": packages, "frameworks": list(answers)}
+        if "work" in self.left:
+            inside["work"] = {"seconds": self.left["work"], "cpu_seconds": self.left["work"]}
         return replace(super()._record(job, computed), environment={"requested": {}, "effective": inside})
 
 
 def priced(folder, executor=None, **words):
     with closing(executor or Trainings()) as trainings:
-        return isorun.price(COMMAND, folder=folder, store=folder / "store", seconds=1e6, executor=trainings, **words)
+        given = {"seconds": 1e6, **words}
+        return isorun.price(COMMAND, folder=folder, store=folder / "store", executor=trainings, **given)
 
 
 def test_a_training_of_known_structure(tmp_path):
@@ -241,6 +244,55 @@ def test_a_training_that_fails_or_takes_too_long_is_one_message(tmp_path):
         priced(tmp_path / "1", Trainings(fails=(None,)))
     with pytest.raises(InputError, match=r"a run takes \d+ s[\s\S]*--steps 200[\s\S]*--seconds"):
         priced(tmp_path / "2", Trainings(wall=60_000))
+
+
+def test_what_was_measured_is_told_whatever_time_there_is_now(tmp_path):
+    whole = priced(tmp_path)
+    again = Trainings()
+    assert priced(tmp_path, again, seconds=1).to_json() == whole.to_json()
+    assert again.jobs == []
+
+
+def test_too_little_time_is_said_from_the_first_runs(tmp_path):
+    """A run works for a second and takes ten: the first one may be slow but once, the second and third tell."""
+    trainings = Trainings(work=1.0)
+    with pytest.raises(InputError, match=r"a run takes 10 s[\s\S]*--steps 200[\s\S]*--seconds"):
+        priced(tmp_path, trainings, seconds=100)
+    assert len(trainings.jobs) == 3
+
+
+def test_too_little_time_after_a_whole_block_leaves_what_was_measured(tmp_path):
+    with pytest.raises(ExecutionError, match="the power is gone"):
+        priced(tmp_path, Trainings(most=11))  # the first run, and two blocks of five
+    trainings = Trainings()
+    found = priced(tmp_path, trainings, seconds=100)
+    assert trainings.jobs == []
+    assert (found.recommended, found.steps[0].set.runs, found.steps[0].set.identical) == (None, 2, None)
+    assert found.steps[1].set.time_ratio == pytest.approx(1.5, rel=0.01)
+    told = {item.code: item for item in found.conditions}
+    assert "what 2 of each tell is shown, and decides nothing" in told["too-little-time"].message
+    assert "--seconds 3" in told["too-little-time"].next_step
+    assert "still-differs" not in told
+    assert "is not known: too few runs were made" in str(found).splitlines()[0]
+
+
+class Threaded(Trainings):
+    """Trainings whose runs are always the same, and take half the time with one thread."""
+
+    def compute(self, job):
+        made = super().compute(job)
+        wall = (5.0 if job.environment.env.get("OMP_NUM_THREADS") == "1" else 10.0) + 0.01 * (len(self.jobs) % 3)
+        return replace(made, digests={"weights.final": "same"}, results={"acc": 0.5}, wall_seconds=wall)
+
+
+def test_what_needs_nothing_may_be_cheaper_with_a_step(tmp_path):
+    found = priced(tmp_path, Threaded())
+    assert found.as_it_is.identical
+    assert found.recommended == ("one thread",)
+    text = " ".join(str(found).split())
+    assert "no step has to be taken. Cheapest is one thread all the same, at 0.5" in text
+    alone = replace(found, recommended=())
+    assert "no step has to be taken. With " in " ".join(str(alone).split())
 
 
 @pytest.mark.parametrize(("words", "why"), [({"runs": 3}, "4 to 99"), ({"steps": 1}, "the first one is not timed")])

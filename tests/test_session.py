@@ -26,6 +26,7 @@ from isorun.study.design import Study
 from isorun.study.records import Note
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
+from typed_commands import typed
 
 DISTRIBUTION = Path(__file__).parent / "plugin_distribution"
 
@@ -52,15 +53,8 @@ def isorun(installed, tmp_path):
 
     def call(*words):
         paths = [*map(str, installed), os.environ.get("PYTHONPATH", "")]
-        return subprocess.run(
-            [sys.executable, "-m", "isorun", *map(str, words)],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "COLUMNS": "80"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        env = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "COLUMNS": "80"}
+        return typed(*words, cwd=tmp_path, env=env)
 
     return call
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from isorun.analysis.mixed.result import MixedResult
     from isorun.analysis.planning.claims import JudgedGain
     from isorun.analysis.planning.power import PowerResult
+    from isorun.analysis.prices.price import Price
     from isorun.analysis.sequential import Decision, Verdict
     from isorun.analysis.spreads import GroupSummary, Summaries
     from isorun.analysis.studies.bisection import Bisection
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from isorun.describing import env_describe, env_diff
     from isorun.diagnose import Diagnosis
     from isorun.diagnose.audit import Audit
-    from isorun.diagnose.pricing import Price
     from isorun.errors import IsorunError
     from isorun.in_progress import Status, status
     from isorun.pricing import price
@@ -125,7 +125,7 @@ _LAZY = {
     "MixedResult": "isorun.analysis.mixed.result",
     "Outcome": "isorun.scheduling",
     "PowerResult": "isorun.analysis.planning.power",
-    "Price": "isorun.diagnose.pricing",
+    "Price": "isorun.analysis.prices.price",
     "Race": "isorun.repair.racing",
     "Records": "isorun.analysis.studies.record_table",
     "Reproduction": "isorun.reproducing",

@@ -3,7 +3,8 @@
 bisect("v1.0..main", ["python", "train.py"])
 
 The commits of a range are a row of versions, which `analysis.sequential.change_search` searches by halves. A merge that
-is found is gone into: what it brought in is a row again. Runs are ordinary ones, of cells that are known by the commit,
+is found is gone into: what it brought in is a row again. What the searches came to is told by
+`analysis.studies.bisection`. Runs are ordinary ones, of cells that are known by the commit,
 so that a search that was ended goes on with what was made. Commits that hold the very same files share their runs; no
 others do.
 """
@@ -14,31 +15,16 @@ import hashlib
 import json
 import math
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from isorun import workflow
-from isorun.analysis.evidence import Condition, first_of, voided
+from isorun.analysis.evidence import Condition, first_of
 from isorun.analysis.evidence.run_units import Bits, bits_of, run_units
-from isorun.analysis.sequential.change_search import (
-    AbstractChangeSearch,
-    BitSearch,
-    ErrorShares,
-    ScoreSearch,
-    Wanted,
-)
-from isorun.analysis.studies.bisection import (
-    EQUIVALENT,
-    FOUND,
-    NO_DIFFERENCE,
-    PLANNED,
-    RANGE,
-    STOPPED,
-    Bisection,
-    Probed,
-)
+from isorun.analysis.sequential.change_search import AbstractChangeSearch, BitSearch, Wanted
+from isorun.analysis.studies.bisection import BITS, DRY_RUN, SCORE, Bisection, BisectionQuestion, Stretch, bisection_of
 from isorun.analysis.studies.study_result import StudyResult, run_table
 from isorun.errors import InputError, IsorunError, NothingRecorded, StudyError, known_names
 from isorun.execution import AbstractExecutor
@@ -46,16 +32,13 @@ from isorun.questions import study_results
 from isorun.scheduling import AbstractAgenda, Observer
 from isorun.store import PLANS, AbstractStore
 from isorun.study.cells import Cell, Level, cells_of
-from isorun.study.code import Commit, CommitRange
 from isorun.study.design import Study, adhoc_study, changed, extended, with_key
+from isorun.study.history import Commit, CommitRange
 from isorun.study.records import RunRecord, RunState
 
 __all__ = ["bisect"]
 
-BITS: Final = "bits"
-SCORE: Final = "score"
 _DEFAULT_MAX_RUNS: Final = 30
-_DRY_RUN: Final = "dry run"
 _NAMES: Final = frozenset({"approach", "config", "environment"})
 _MOST_READ: Final = 20_000
 """Runs of a store that are looked through for those of other studies; of more, that takes longer than it saves."""
@@ -97,11 +80,11 @@ def bisect(
     """
     study = _declared(command, what, metric, level, folder, pair=pair)
     row = CommitRange.of(commits, Path(study.folder), first_parent=first_parent, paths=paths)
-    question = _Question(what, metric, selection, alpha, margin, max_runs, pair, max(jobs, 1))
+    question = BisectionQuestion(what, metric, selection, alpha, margin, max_runs, pair, max(jobs, 1))
     versions = _versions(study, row, links)
     search = question.search(row.row, len(row.everything))
     if dry_run or row.good.tree == row.bad.tree:
-        return _result(row, question, [_Stretch(row.row, search)], stopped=_DRY_RUN if dry_run else "")
+        return bisection_of(row, question, [Stretch(row.row, search)], stopped=DRY_RUN if dry_run else "")
     everywhere = _together(versions.values())
     options = workflow.session_of(everywhere, store=store, executor=executor, jobs=jobs, launch=launch, devices=devices)
     with options as session:
@@ -112,12 +95,12 @@ def bisect(
         agenda.end()
     known = {condition.code for condition in agenda.conditions} | _OF_REPORTS
     told = tuple(condition for condition in outcome.conditions if condition.code not in known)
-    return _result(
+    return bisection_of(
         row,
         question,
         agenda.stretches,
         runs=agenda.runs,
-        made=len(outcome.records),
+        made=sum(record.state is RunState.FINISHED for record in outcome.records),
         stopped=outcome.stopped,
         metric=agenda.metric,
         reasons=agenda.reasons,
@@ -179,50 +162,7 @@ def _together(versions: Iterable[Study]) -> Study:
     return changed(first, environments=environments)
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """What is asked of the runs."""
-
-    what: str
-    metric: str | None
-    selection: str | None
-    alpha: float
-    margin: float | None
-    max_runs: int
-    pair: bool
-    at_once: int
-
-    def search(self, row: Sequence[Commit], versions: int, shares: ErrorShares | None = None) -> AbstractChangeSearch:
-        """A search in a row of commits. shares: the error rate, where an earlier search has used some of it."""
-        if self.what == BITS:
-            return BitSearch(count=len(row) - 1)
-        search = ScoreSearch(
-            count=len(row) - 1,
-            shares=shares or ErrorShares(self.alpha, versions),
-            max_runs=self.max_runs,
-            paired=self.pair,
-            margin=self.margin,
-            at_once=self.at_once,
-            inner=shares is not None,
-        )
-        search.check()
-        return search
-
-    def to_json(self) -> dict[str, Any]:
-        """What must not change once runs were looked at."""
-        names = ("what", "metric", "selection", "alpha", "margin", "max_runs", "pair")
-        return {name: getattr(self, name) for name in names}
-
-
-@dataclass(slots=True)
-class _Stretch:
-    """A row of commits, and the search in it."""
-
-    row: Sequence[Commit]
-    search: AbstractChangeSearch
-
-
-def _keep_plan(store: AbstractStore, agenda: _Halving, row: CommitRange, question: _Question) -> None:
+def _keep_plan(store: AbstractStore, agenda: _Halving, row: CommitRange, question: BisectionQuestion) -> None:
     """Keep what is declared before the first look; refuse another plan later, which would not hold its error rate."""
     ends = [agenda.cells(commit, 1)[0].id for commit in (row.good, row.bad)]
     name = f"bisect-{hashlib.sha256(json.dumps(ends).encode()).hexdigest()[:16]}"
@@ -252,11 +192,11 @@ class _Halving(AbstractAgenda):
         self,
         versions: Mapping[str, Study],
         row: CommitRange,
-        question: _Question,
+        question: BisectionQuestion,
         search: AbstractChangeSearch,
         store: AbstractStore,
     ) -> None:
-        self.stretches = [_Stretch(row.row, search)]
+        self.stretches = [Stretch(row.row, search)]
         self.reasons: dict[str, str] = {}
         self.conditions: tuple[Condition, ...] = ()
         self.metric = ""
@@ -299,10 +239,13 @@ class _Halving(AbstractAgenda):
             self._open.discard(record.cell.id)
             self._ended.add(record.cell.id)
 
-    def run_ids(self, commit: Commit, draws: int) -> tuple[str, ...]:
-        """The finished runs of a commit as the store knows them."""
-        records = filter(None, map(self._finished, self.cells(commit, draws)))
-        return tuple(self._kept_as.get(record.cell.id, record.run_id) for record in records)
+    def run_ids(self, commit: Commit) -> tuple[str, ...]:
+        """All finished runs of a commit, or of one with the same files, as the store knows them."""
+        places = self._versions[commit.tree].environments
+        records = [record for record in self._records.values() if record.cell.environment in places]
+        finished = [record for record in records if record.state is RunState.FINISHED]
+        in_order = sorted(finished, key=lambda record: (record.cell.seed or 0, record.cell.repeat))
+        return tuple(self._kept_as.get(record.cell.id, record.run_id) for record in in_order)
 
     def end(self) -> None:
         """Nothing more is made."""
@@ -412,7 +355,7 @@ class _Halving(AbstractAgenda):
         what = f"no run left the metric {chosen!r}" if chosen else "no run left a metric"
         raise InputError(what, allowed=allowed, hint="isorun scan shows what is read from output")
 
-    def _refuse_broken(self, stretch: _Stretch) -> None:
+    def _refuse_broken(self, stretch: Stretch) -> None:
         """An end that does not run, or that gives other bits each time, leaves nothing to hold others against."""
         search = stretch.search
         if len(self.stretches) == 1 and search.broken is not None:
@@ -449,7 +392,7 @@ class _Halving(AbstractAgenda):
                 continue
             shares = getattr(search, "shares", None)
             inner = self._question.search(branch, len(branch), shares)
-            self.stretches.append(_Stretch(branch, inner))
+            self.stretches.append(Stretch(branch, inner))
             self._steps = inner.steps()
             self._wanted = next(self._steps)
             return
@@ -480,122 +423,3 @@ def _broken_end(commit: Commit, end: str, reason: str) -> NothingRecorded:
         else "name another end, or see that it runs: --link for data that are not in the repository"
     )
     return NothingRecorded(what, found=reason, hint=hint)
-
-
-def _result(
-    row: CommitRange,
-    question: _Question,
-    stretches: Sequence[_Stretch],
-    *,
-    runs: int = 0,
-    made: int = 0,
-    stopped: str = "",
-    metric: str = "",
-    reasons: Mapping[str, str] | None = None,
-    run_ids: Callable[[Commit, int], tuple[str, ...]] = lambda *_: (),
-    store: str = "",
-    conditions: tuple[Condition, ...] = (),
-) -> Bisection:
-    """What the searches came to, the one of a merge after that of the row it lies in."""
-    outer = stretches[0]
-    last = next((one for one in reversed(stretches) if one.search.differs), outer)
-    verdict, ended = _verdict(row, outer, stopped)
-    void = voided(conditions) if question.what == SCORE else None
-    if void is not None and verdict == FOUND:
-        verdict, ended = STOPPED, f"{void.message}; next: {void.next_step}"
-    candidates = row.meant(last.row, last.search.low, last.search.high) if verdict == FOUND else ()
-    first_bad = candidates[0] if len(candidates) == 1 else None
-    probes = tuple(_probed(stretches, reasons or {}, run_ids))
-    ends = (last.row[last.search.low], last.row[last.search.high]) if verdict == FOUND else ()
-    others = [(one.row[first], one.row[second]) for one in stretches for first, second in one.search.others]
-    return Bisection(
-        good=row.good,
-        bad=row.bad,
-        what=question.what,
-        verdict=RANGE if verdict == FOUND and first_bad is None else verdict,
-        first_bad=first_bad,
-        candidates=candidates,
-        error_rate=question.alpha if question.what == SCORE else 0.0,
-        probes=probes,
-        runs=runs,
-        made=made,
-        metric=metric,
-        **_differences(outer, last),
-        others=tuple(others),
-        ended=ended,
-        stopped=stopped,
-        commits=len(row.everything),
-        alike=row.alike,
-        **_expected(row, question),
-        margin=question.margin,
-        max_runs=question.max_runs,
-        conditions=conditions,
-        next_steps=tuple(_after(first_bad, ends, probes, store)),
-    )
-
-
-def _after(first_bad: Commit | None, ends: Sequence[Commit], probes: Sequence[Probed], store: str) -> Iterator[str]:
-    """What the commit did, and what differs between a run before it and one after it."""
-    if first_bad is not None:
-        yield f"git show {first_bad.short}"
-    made = {probe.commit.tree: probe.run_ids[0] for probe in probes if probe.run_ids}
-    found = [made[commit.tree] for commit in ends if commit.tree in made]
-    if len(found) > 1:
-        yield f"isorun env diff {' '.join(found)}{store}"
-
-
-def _verdict(row: CommitRange, outer: _Stretch, stopped: str) -> tuple[str, str]:
-    if row.good.tree == row.bad.tree:
-        return NO_DIFFERENCE, "same files"
-    search = outer.search
-    ended = search.ended if isinstance(search, ScoreSearch) else ""
-    if search.differs is None:
-        return (PLANNED, "") if stopped == _DRY_RUN else (STOPPED, stopped)
-    if not search.differs:
-        return (EQUIVALENT if ended == EQUIVALENT else NO_DIFFERENCE), ended
-    return FOUND, ended
-
-
-def _probed(
-    stretches: Sequence[_Stretch], reasons: Mapping[str, str], run_ids: Callable[[Commit, int], tuple[str, ...]]
-) -> Iterator[Probed]:
-    """The commits that were looked at: the ends of each row, then its probes in their order."""
-    for stretch in stretches:
-        search = stretch.search
-        ends = {0: "good end", search.count: "bad end"} if stretch is stretches[0] else {0: "fork", search.count: "tip"}
-        verdicts = ends | {probe.place: str(probe.likeness) for probe in search.probes}
-        for place, verdict in verdicts.items():
-            runs = len(search.drawn.get(place, ()))
-            if not runs:
-                continue
-            commit = stretch.row[place]
-            found = search.difference(0, place) if isinstance(search, ScoreSearch) and place else None
-            difference, interval = found or (None, None)
-            ids = run_ids(commit, runs)
-            yield Probed(commit, verdict, runs, difference, interval, reasons.get(commit.id, ""), ids)
-
-
-def _differences(outer: _Stretch, last: _Stretch) -> dict[str, Any]:
-    """What the ends differ by, and what the step that was found brought."""
-    if not isinstance(outer.search, ScoreSearch) or not isinstance(last.search, ScoreSearch):
-        return {}
-    total = outer.search.difference(0, outer.search.count) or (None, None)
-    step = last.search.difference(last.search.low, last.search.high) if last.search.differs else None
-    names = ("total", "total_interval95", "difference", "interval95")
-    found: dict[str, Any] = dict(zip(names, (*total, *(step or (None, None))), strict=True))
-    search = outer.search
-    if not search.differs:
-        return found
-    return {**found, "before": search.difference(0, search.low), "after": search.difference(search.high, search.count)}
-
-
-def _expected(row: CommitRange, question: _Question) -> dict[str, Any]:
-    """How many probes and runs halving takes, at best and where every probe takes its whole budget."""
-    probes = math.ceil(math.log2(max(len(row.row) - 1, 1)))
-    if question.what == BITS:
-        return {"planned": probes, "fewest": 4 + probes, "most": 4 + 2 * probes}
-    search = question.search(row.row, len(row.everything))
-    assert isinstance(search, ScoreSearch)
-    rule = search.rule(search.shares.level(0))
-    first = next(look.n_a for look, value in zip(rule.schedule, rule.critical, strict=True) if math.isfinite(value))
-    return {"planned": probes, "fewest": first * (probes + 2), "most": question.max_runs * (probes + 2)}

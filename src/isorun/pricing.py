@@ -11,7 +11,7 @@ import itertools
 import os
 import shlex
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -20,30 +20,19 @@ from isorun import workflow
 from isorun.analysis.evidence import Condition, first_of
 from isorun.analysis.evidence.provenance import effective
 from isorun.analysis.evidence.run_units import BY_DIGESTS, BY_NUMBERS, BY_WEIGHTS, bits_of
-from isorun.analysis.studies.conditions import told_at_once
-from isorun.diagnose.pricing import (
-    AS_IT_IS,
-    FEWEST_RUNS,
-    LADDER,
+from isorun.analysis.prices import AS_IT_IS, LADDER, SEED, Names, NotApplicable, applicable, rungs
+from isorun.analysis.prices.choice import (
     MOST_RUNS,
-    SEED,
     Need,
-    NotApplicable,
-    PlannedRun,
-    Price,
-    PricedRuns,
-    PricedSet,
     Recommended,
     Undecided,
-    applicable,
-    judged,
     least_seconds,
-    made_run,
-    metric_of,
     recommended,
-    rungs,
     wanted_runs,
 )
+from isorun.analysis.prices.price import Price, PricedSet, judged
+from isorun.analysis.prices.priced_runs import FEWEST_RUNS, PlannedRun, PricedRuns, made_run, metric_of
+from isorun.analysis.studies.conditions import told_at_once
 from isorun.errors import ExecutionError, InputError
 from isorun.execution import AbstractExecutor
 from isorun.reuse import changes_since
@@ -62,8 +51,6 @@ _GENERATION: Final = 1000
 """Repeats of a later measurement of changed code begin at so many more: those before stay what they are."""
 _WIDE: Final = 0.1
 _OPTIONAL: Final = tuple(step for step in LADDER if step.name != SEED)
-
-Names = tuple[str, ...]
 
 
 def price(
@@ -148,7 +135,7 @@ def _requested(names: Sequence[str], path: InstructionPath) -> tuple[dict[str, s
     return switches, variables
 
 
-def _place_of(names: Sequence[str]) -> str:
+def _environment_name(names: Sequence[str]) -> str:
     """The environment of a set: the seed is its level's."""
     return ", ".join(name for name in names if name != SEED) or _AS_IT_IS
 
@@ -156,11 +143,11 @@ def _place_of(names: Sequence[str]) -> str:
 def _with_all_sets(study: Study, steps: int, path: InstructionPath, seconds: float) -> Study:
     """The study with an environment for every set of steps: which can be taken is known after the first run."""
     base = next(iter(study.environments.values()))
-    places = {}
+    environments = {}
     for length in range(len(_OPTIONAL) + 1):
         for chosen in itertools.combinations([step.name for step in _OPTIONAL], length):
             switches, variables = _requested(chosen, path)
-            name = _place_of(chosen)
+            name = _environment_name(chosen)
             made = replace(
                 base,
                 name=name,
@@ -168,11 +155,11 @@ def _with_all_sets(study: Study, steps: int, path: InstructionPath, seconds: flo
                 switches={**base.switches, **switches},
                 steps=steps,
             )
-            places[name] = made.to_json()
+            environments[name] = made.to_json()
     limit = study.policy.time_limit_seconds
     return changed(
         study,
-        environments=places,
+        environments=environments,
         levels=[str(Level.DEFAULT), str(Level.FIXED_SEED)],
         seeds=list(study.seeds) if len(study.seeds) > 1 else [study.seeds[0], study.seeds[0] + 1],
         repeats=1,
@@ -204,6 +191,7 @@ class _Ladder(AbstractAgenda):
         self._seconds = seconds
         self._path = path
         self._generation = 0
+        self._fits = False
         self._open: dict[str, PlannedRun] = {}
         self._templates = {(cell.environment, cell.level): cell for cell in cells_of(study)}
 
@@ -214,15 +202,24 @@ class _Ladder(AbstractAgenda):
             if not wanted:
                 return ()
             kept = self._kept(list(wanted.values()))
-            for run, cell in wanted.items():
-                if cell.id not in kept:
-                    self._open[cell.id] = run
-                elif not self._take(run, kept[cell.id]):
-                    self._open.clear()
-                    break
-            if self._open:
+            if not all(self._take(run, kept[cell.id]) for run, cell in wanted.items() if cell.id in kept):
+                continue
+            lacking = {cell.id: run for run, cell in wanted.items() if cell.id not in kept}
+            self._refuse_too_long(lacking.values())
+            if lacking and not self.too_long:
+                # In the first block each run may show that there is no time for four of each.
+                at_once = 1 if any(run.block == 1 for run in wanted) else len(lacking)
+                self._open = dict(list(lacking.items())[:at_once])
                 return [cell for cell in wanted.values() if cell.id in self._open]
         return ()
+
+    def _refuse_too_long(self, lacking: Iterable[PlannedRun]) -> None:
+        """Look before new runs are made whether there is time for the least measurement; once there is, it is made."""
+        if self.first is None or self._fits or not any(0 < run.block <= FEWEST_RUNS for run in lacking):
+            return
+        least = least_seconds(self.runs, self.taken)
+        self.too_long = least if least > self._seconds else 0.0
+        self._fits = not self.too_long and self.has_a_block
 
     def hear(self, record: RunRecord, *, final: bool) -> None:
         """A run ended; one that failed says that its set cannot be had."""
@@ -247,14 +244,23 @@ class _Ladder(AbstractAgenda):
         made = sum(1 for run in self.runs.made if run.names in ladder and 0 < run.block <= self.most)
         return max(len(ladder) * self.most - made - len(self._open), 0)
 
+    @property
+    def has_a_block(self) -> bool:
+        """Whether every set of the ladder has run once."""
+        ladder = (names for names in rungs(self.taken) if names not in self.runs.failed)
+        return all(PlannedRun(names, 1) in self.runs.made for names in ladder)
+
     def _wanted(self) -> Sequence[PlannedRun]:
-        return wanted_runs(self.runs, self.taken, self.most, self._seconds)
+        def at_hand(runs: Sequence[PlannedRun]) -> bool:
+            return bool(self._kept([self._cell(run) for run in runs]))
+
+        return wanted_runs(self.runs, self.taken, self.most, self._seconds, at_hand)
 
     def _cell(self, run: PlannedRun) -> Cell:
         level = Level.FIXED_SEED if SEED in run.names else Level.DEFAULT
         seeds = self._study.seeds
         seed = seeds[(run.block - 1) % len(seeds)] if level.fixes_seed else None
-        template = self._templates[_place_of(run.names), level]
+        template = self._templates[_environment_name(run.names), level]
         return replace(template, seed=seed, repeat=self._generation * _GENERATION + run.block)
 
     def _kept(self, cells: Sequence[Cell]) -> dict[str, RunRecord]:
@@ -275,13 +281,10 @@ class _Ladder(AbstractAgenda):
             self.runs.needed = () if record.seeded else (SEED,)  # what seeds itself may do without ours
         elif _versions_differ(record, self.first):
             self._generation += 1
-            self.runs, self.records, self.first = PricedRuns(), {}, None
+            self.runs, self.records, self.first, self._fits = PricedRuns(), {}, None, False
             return False
         self.records[run] = record
         self.runs.made[run] = made_run(record, self.metric)
-        if run.block <= 1:  # later there is more to lose by stopping than by taking a little longer
-            least = least_seconds(self.runs, self.taken)
-            self.too_long = least if least > self._seconds else 0.0
         return True
 
 
@@ -330,7 +333,6 @@ class _Answer:
         base, steps, tried = judged(ladder.runs, ladder.taken)
         best = recommended(ladder.runs, ladder.taken)
         chosen = best.names
-        place = None if chosen is None else self._study.environments[_place_of(chosen)]
         sets = (base, *(step.set for step in steps), *tried)
         return Price(
             command=self._command,
@@ -343,8 +345,8 @@ class _Answer:
             not_applicable=(*ladder.left_out, *self._failed()),
             recommended=chosen,
             steps_cut=self._steps,
-            study_lines=() if chosen is None or place is None else tuple(_study_lines(chosen, place, self._path)),
-            variables={} if chosen is None or place is None else self._outside(chosen),
+            study_lines=() if chosen is None else tuple(_study_lines(chosen, self._environment(chosen), self._path)),
+            variables={} if chosen is None else self._outside(chosen),
             conditions=(*self._conditions(sets, best), *told),
             stopped=self._outcome.stopped,
             undecided=best.undecided,
@@ -357,20 +359,26 @@ class _Answer:
         if ladder.failure:
             hint = f"isorun run {self._typed} shows its output"
             raise ExecutionError("the training does not run as it is", found=ladder.failure, hint=hint)
-        if ladder.too_long:
+        if ladder.too_long and not ladder.has_a_block:
             each = ladder.runs.wall(AS_IT_IS)
-            cut = "--steps 200, which ends each run after 200 optimizer steps where these are seen"
-            shorter = f"fewer --steps than {self._steps}" if self._steps else cut
             raise InputError(
                 f"a run takes {each:.0f} s, and the least measurement {ladder.too_long:.0f} s",
                 found=f"{len(rungs(ladder.taken))} sets of steps, {FEWEST_RUNS} runs each",
-                hint=f"the same command with {shorter}, or with --seconds {ladder.too_long * 1.5:.0f}",
+                hint=self._more_time(),
             )
+
+    def _more_time(self) -> str:
+        cut = "--steps 200, which ends each run after 200 optimizer steps where these are seen"
+        shorter = f"fewer --steps than {self._steps}" if self._steps else cut
+        return f"the same command with {shorter}, or with --seconds {self._ladder.too_long * 1.5:.0f}"
 
     def _failed(self) -> Iterator[NotApplicable]:
         for names, why in self._ladder.runs.failed.items():
             if names in rungs(self._ladder.taken):
                 yield NotApplicable(names[-1], f"its run {why}")
+
+    def _environment(self, names: Names) -> Environment:
+        return self._study.environments[_environment_name(names)]
 
     def _outside(self, chosen: Names) -> dict[str, str]:
         """The variables that ask the libraries of this training, beside those that several stand on."""
@@ -394,6 +402,13 @@ class _Answer:
         yield from self._about_metric(sets)
         yield from self._about_cuts()
         yield from self._about_times(sets)
+        if self._ladder.too_long:
+            runs = min(item.runs for item in sets)
+            message = (
+                f"{FEWEST_RUNS} runs of each set take {self._ladder.too_long:.0f} s, more than there were: "
+                f"what {runs} of each tell{'s' if runs == 1 else ''} is shown, and decides nothing"
+            )
+            yield Condition("too-little-time", message, f"{self._more_time()}: what was measured is used again")
         if best.names is not None and not best.whole:
             message = "there was no time left to try every set with one step less: a cheaper one may do"
             yield Condition(
@@ -401,10 +416,15 @@ class _Answer:
             )
         if best.undecided is not None:
             yield self._about_chance(best.undecided, best.needs)
-        elif best.names is None and any(item.identical is False for item in sets):
+        elif best.names is None and self._fullest(sets).identical is False:
             yield self._about_open_ends()
         found = told_at_once(self._study, self._records)
         yield from (item for item in found if item.code == "factor-without-effect")
+
+    def _fullest(self, sets: Sequence[PricedSet]) -> PricedSet:
+        """The highest rung of the ladder that was measured."""
+        ladder = rungs(self._ladder.taken)
+        return max((item for item in sets if item.names in ladder and item.runs), key=lambda item: len(item.names))
 
     def _about_digests(self, sets: Sequence[PricedSet]) -> Iterator[Condition]:
         if self._judged_by == BY_WEIGHTS:
@@ -496,10 +516,10 @@ def _after(found: Price, store: str) -> Iterator[str]:
         yield f"isorun env diff {' '.join(found.steps[-1].set.unlike)}{store}"
 
 
-def _study_lines(chosen: Names, place: Environment, path: InstructionPath) -> Iterator[str]:
+def _study_lines(chosen: Names, environment: Environment, path: InstructionPath) -> Iterator[str]:
     """The lines of a study file that give this set."""
     yield f'levels = ["{Level.FIXED_SEED if SEED in chosen else Level.DEFAULT}"]'
-    lines = [f'{name} = "{value}"' for name, value in place.switches.items()]
+    lines = [f'{name} = "{value}"' for name, value in environment.switches.items()]
     _, asked = _requested(chosen, path)
     if asked:
         lines.append("env = { " + ", ".join(f'{name} = "{value}"' for name, value in asked.items()) + " }")

@@ -407,12 +407,13 @@ def audit(
 
     static: run nothing. seconds, steps: the run is stopped after so long, or after so many steps of an optimizer.
     """
-    from isorun.diagnose.audit import Audit, examine_source, read_program
+    from isorun.diagnose.audit import Audit, examine_source, read_program, without_collection
     from isorun.diagnose.audit.patching import patch_for
 
     where = Path.cwd() if folder is None else Path(folder)
-    program = read_program(command, where, os.environ)
-    found = Audit(tuple(command), program.script.shown, len(program.sources), examine_source(program))
+    with without_collection():
+        program = read_program(command, where, os.environ)
+        found = Audit(tuple(command), program.script.shown, len(program.sources), examine_source(program))
     if not static:
         from isorun.diagnose.audit.seen import Seen, hold_all, those_that_trained
 

@@ -81,8 +81,15 @@ class Killer:
         time.sleep(self.generator.uniform(0.0, longest))
 
 
-@pytest.mark.parametrize("launch", ["fresh", "warm"])
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=two_cpus)])
+@pytest.mark.parametrize(
+    ("launch", "jobs"),
+    [
+        pytest.param("fresh", 2, marks=two_cpus),
+        ("warm", 1),
+        pytest.param("fresh", 1, marks=pytest.mark.slow),
+        pytest.param("warm", 2, marks=[two_cpus, pytest.mark.slow]),
+    ],
+)
 def test_kills_at_random_moments_lose_double_and_halve_nothing(launch: str, jobs: int, tmp_path: Path):
     print(f"ISORUN_CHAOS_SEED={SEED}")
     oracle = Oracle(Workplace(tmp_path / "work", repeats=3))

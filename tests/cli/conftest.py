@@ -1,11 +1,10 @@
-"""The command line as people type it: a real process in a folder of its own."""
+"""The command line as people type it: processes in a folder of their own."""
 
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 
 import pytest
+
+from typed_commands import typed
 
 TRAIN = """
 import random, sys, time
@@ -30,17 +29,8 @@ class Shell:
 
     folder: object
 
-    def __call__(self, *words, stdin="", env=None, timeout=120):
-        return subprocess.run(
-            [sys.executable, "-m", "isorun", *map(str, words)],
-            cwd=self.folder,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            env={**os.environ, "COLUMNS": "80", **(env or {})},
-            check=False,
-        )
+    def __call__(self, *words, env=None, **options):
+        return typed(*words, cwd=self.folder, env={"COLUMNS": "80", **(env or {})}, **options)
 
     def write(self, name, text):
         (self.folder / name).write_text(text)

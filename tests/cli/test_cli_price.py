@@ -43,3 +43,12 @@ def test_what_makes_no_sense_is_one_message(words, why, capsys, tmp_path, monkey
     assert main(words) in {1, 2}
     assert why in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["price", "run"])
+def test_a_program_that_does_not_exist_is_told_before_any_plan(command, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main([command, "--", "nosuchprogram"]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("isorun: the command 'nosuchprogram' does not exist")
+    assert "to do" not in told

@@ -1,6 +1,7 @@
 """Versions of the code as environments: refs become commits, and each is checked out once, in the cache."""
 
 import hashlib
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -27,11 +28,10 @@ def git(folder, *words):
     return done.stdout.strip()
 
 
-@pytest.fixture
-def repository(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory):
     """Two commits of a training in a subfolder, the first tagged, and data that are in none of them."""
-    monkeypatch.setenv("ISORUN_CACHE", str(tmp_path / "cache"))
-    top = tmp_path / "top"
+    top = tmp_path_factory.mktemp("committed")
     work = top / "deep" / "trained"
     work.mkdir(parents=True)
     git(top, "init")
@@ -45,7 +45,15 @@ def repository(tmp_path, monkeypatch):
         git(top, "add", ".")
         git(top, "commit", "-m", name)
         git(top, "tag", name)
-    return work
+    return top
+
+
+@pytest.fixture
+def repository(committed, tmp_path, monkeypatch):
+    """The folder of the training in a copy of that repository, and a cache of its own."""
+    monkeypatch.setenv("ISORUN_CACHE", str(tmp_path / "cache"))
+    shutil.copytree(committed, tmp_path / "top", symlinks=True)
+    return tmp_path / "top" / "deep" / "trained"
 
 
 def study(folder, command="python t.py", **environments):
@@ -72,10 +80,11 @@ def test_each_version_runs_as_it_was_and_the_working_copy_as_it_is(repository, m
     assert git(repository, "status", "--porcelain") == before, "nothing is left in the user's own folder"
     recorded = {record.cell.environment: record for record in outcome.records}
     commit = git(repository, "rev-parse", "v1.0")
-    assert recorded["old"].environment["requested"]["code"] == {"ref": "v1.0", "commit": commit, **links}
+    assert recorded["old"].environment["requested"]["code"] == {"ref": "v1.0", **links}
+    assert recorded["old"].environment["made"]["code"] == {"commit": commit}
     assert recorded["old"].code["commit"] == commit
-    assert recorded["now"].environment["requested"]["code"]["diff"] == recorded["now"].code["diff_sha256"] != ""
-    assert "code" not in recorded["plain"].environment["requested"]
+    assert recorded["now"].environment["made"]["code"]["diff"] == recorded["now"].code["diff_sha256"] != ""
+    assert all("code" not in recorded["plain"].environment[part] for part in ("requested", "made"))
     old, new = (provenance([recorded[name]]) for name in ("old", "new"))
     assert between_sides(old, new, "environment") == (), "versions that the study names are what is compared"
 

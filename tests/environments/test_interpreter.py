@@ -40,7 +40,7 @@ def activated(tmp_path):
 def test_a_leading_python_is_the_one_the_shell_would_have_run(tmp_path, monkeypatch, activated, name):
     found = prepared([name, "train.py"], tmp_path, monkeypatch, f"{activated}:/usr/bin:/bin")
     assert found.interpreter == str(activated / name)
-    assert found.identity == {"python": str(activated / name)}
+    assert found.made == {"python": str(activated / name)}
     assert found.wrap(["python", "x"], {"A": "1"}, Folders(tmp_path, tmp_path, tmp_path)) == ("python", "x")
 
 

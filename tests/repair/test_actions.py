@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_searches import LR, OPERATIONS, SPACE, configuration, search
 
-from isorun.repair.actions import edit, edits_between, idle_parameters, jumps, meaning, single_edits, unknown_parameters
+from isorun.repair.actions import (
+    edit,
+    edits_between,
+    idle_parameters,
+    jumps,
+    led_to,
+    meaning,
+    single_edits,
+    unknown_parameters,
+)
 from isorun.repair.priorities import propose
 from isorun.repair.searches import Parameter, Trial
 
@@ -83,14 +92,21 @@ def test_jumps_change_two_or_three_parameters_to_what_single_edits_would():
     origin = Trial(0, "finished", 0.5, configuration(rng))
     found = search([origin])
     singles = [action.edits[0] for action in single_edits(found, origin, (), rng)]
-    made = jumps(found, origin, singles, (), rng)
+    made = list(jumps(found, origin, singles, (), rng))
     assert made
     for action in made:
         assert len(action.edits) in (2, 3)
         assert len({edit.parameter for edit in action.edits}) == len(action.edits)
         changed = {name for name, value in action.parameters.items() if origin.parameters[name] != value}
         assert changed == {edit.parameter for edit in action.edits}
-    assert jumps(found, origin, [one for one in singles if one.parameter == "lr"], (), rng) == []
+    assert list(jumps(found, origin, [one for one in singles if one.parameter == "lr"], (), rng)) == []
+
+    def worth(some):
+        return sum(ord(one.after[0]) for one in some) / len(some)
+
+    ordered = list(jumps(found, origin, singles[:5], (), np.random.default_rng(0), worth=worth))
+    alike = list(jumps(found, origin, singles[:5], (), np.random.default_rng(0)))
+    assert ordered == sorted(alike, key=lambda action: -worth(action.edits))
 
 
 def test_edits_between_two_trials_are_those_of_the_parameters_they_share():
@@ -119,6 +135,8 @@ def category(name, *choices):
 OPTIMIZER = category("optimizer", "SGD", "torch.optim.Adam", "rmsprop")
 MOMENTUM = Parameter("momentum", "float", low=0.0, high=0.99)
 NESTEROV = category("nesterov", True, False)
+ACTIVATION = category("activation", "relu", "tanh")
+UNITS = tuple(Parameter(f"units_{place}", "int", low=4, high=64) for place in range(2))
 
 
 @pytest.mark.parametrize(
@@ -208,10 +226,41 @@ def test_an_edit_that_opens_a_branch_is_completed_so_that_it_is_known_whether_it
         assert opened[0].configuration not in tried
         tried.add(opened[0].configuration)
     assert 5 < number < 39  # values near that of the best forest, and then no more
-    together = jumps(
-        found, best, [edit(BRANCHES[0], "SVC", "forest"), edit(LR, 0.1, 0.01)], (), np.random.default_rng(0)
-    )
+    both = [edit(BRANCHES[0], "SVC", "forest"), edit(LR, 0.1, 0.01)]
+    together = list(jumps(found, best, both, (), np.random.default_rng(0)))
     assert together == []  # there is no learning rate in a forest
+
+
+def test_a_choice_is_not_blamed_for_what_other_values_of_its_trials_open():
+    """The only trial with tanh has one layer and RMSprop: tanh takes neither momentum nor the second layer away."""
+    space = (ACTIVATION, OPTIMIZER, MOMENTUM, Parameter("layers", "int", low=1, high=2), *UNITS)
+    sgd = {"optimizer": "SGD", "momentum": 0.9}
+    rmsprop = {"optimizer": "rmsprop"}
+    made = [
+        {"activation": "relu", **sgd, "layers": 2, "units_0": 8, "units_1": 4},
+        {"activation": "relu", **sgd, "layers": 1, "units_0": 16},
+        {"activation": "relu", **rmsprop, "layers": 2, "units_0": 8, "units_1": 16},
+        {"activation": "tanh", **rmsprop, "layers": 1, "units_0": 32},
+    ]
+    best = Trial(4, "finished", 0.9, {"activation": "relu", **sgd, "layers": 2, "units_0": 4, "units_1": 8})
+    found = search([*(Trial(n, "finished", 0.5, one) for n, one in enumerate(made)), best], space)
+    assert led_to(found, best, [edit(ACTIVATION, "relu", "tanh")]) == {**best.parameters, "activation": "tanh"}
+    without = {name: value for name, value in best.parameters.items() if name != "momentum"}
+    assert led_to(found, best, [edit(OPTIMIZER, "SGD", "rmsprop")]) == {**without, "optimizer": "rmsprop"}
+    one_layer = {name: value for name, value in best.parameters.items() if name != "units_1"}
+    assert led_to(found, best, [edit(space[3], 2, 1)]) == {**one_layer, "layers": 1}
+
+
+def test_what_a_new_parameter_opens_in_turn_comes_with_it():
+    model, kernel = category("model", "forest", "SVC"), category("kernel", "poly", "rbf")
+    degree = Parameter("degree", "int", low=2, high=5)
+    made = [{"model": "forest"}, {"model": "forest"}, {"model": "SVC", "kernel": "rbf"}]
+    made += [{"model": "SVC", "kernel": "poly", "degree": 3}] * 2
+    trials = [Trial(n, "finished", n / 10, one) for n, one in enumerate(made)]
+    found = search(trials, (model, kernel, degree))
+    assert led_to(found, trials[0], [edit(model, "forest", "SVC")]) == made[-1]
+    assert led_to(found, trials[-1], [edit(model, "SVC", "forest")]) == {"model": "forest"}
+    assert led_to(found, trials[-1], [edit(kernel, "poly", "rbf")]) == made[2]
 
 
 def test_a_search_over_branches_proposes_nothing_twice():

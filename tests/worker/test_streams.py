@@ -192,7 +192,10 @@ def test_children_count_beside_their_parent():
         ("reset_parameters", "uniform_", "weights"),
         ("get_batch", "randint", "order"),
         ("shuffle_data", "random", "order"),
-        ("anything", "randperm", "order"),
+        ("anything", "randperm", "other"),
+        ("make_batch", "random", "augmentation"),
+        ("dropout", "rand", "dropout"),
+        ("drop_last", "rand", "other"),
         ("train_test_split", "shuffle", "other"),
         ("split", "randperm", "other"),
         ("__getitem__", "randperm", "augmentation"),
@@ -209,6 +212,81 @@ def test_functions_are_told_by_the_words_of_their_names(function, call, stream):
     code = compile(f"def {function}():\n    look()\n{function}()", "script.py", "exec")
     types.FunctionType(code, scope)()
     assert found["it"] == stream
+
+
+class Neuron:
+    """Part of a model that no framework knows."""
+
+    def __init__(self, draw):
+        self.w = [draw("uniform") for _ in range(2)]
+
+    def parameters(self):
+        return self.w
+
+
+class Holder:
+    """No part of a model."""
+
+    def __init__(self, draw):
+        self.w = [draw("uniform") for _ in range(2)]
+
+
+def test_where_an_object_with_parameters_is_made_weights_are_drawn():
+    def draw(call):
+        return parted().stream_at(call, sys._getframe(1))
+
+    assert Neuron(draw).w == ["weights"] * 2
+    assert Holder(draw).w == ["other"] * 2
+
+
+ONCE = "rows = draw('randperm')\ntrain, test = rows, rows\n"
+PLACES = {
+    "a permutation that is made once may be a split": (ONCE, "other"),
+    "one a round is an order": ("for epoch in range(1):\n    draw('randperm')\n", "order"),
+    "also by a function that is called each round": (
+        "def step():\n    return draw('permutation')\nwhile True:\n    step()\n    break\n",
+        "order",
+    ),
+    "a loop over whole trainings makes it once in each": (
+        "def main(seed):\n    return draw('randperm')\nfor seed in range(1):\n    main(seed)\n",
+        "other",
+    ),
+    "what a loop goes through is drawn once": ("for row in [draw('sample')]:\n    pass\n", "other"),
+    "a function that is made in a loop": (
+        "for _ in range(1):\n    def made():\n        draw('randperm')\nmade()\n",
+        "other",
+    ),
+    "a parameter": ("w = Parameter(\n    draw('rand')\n)\n", "weights"),
+    "gradients": ("w = requires_grad_ = Made(draw('randn')).requires_grad_()\n", "weights"),
+    "gradients later": ("w = Made(draw('randn'))\nw.requires_grad = True\n", "weights"),
+    "gradients by an argument": ("w = Made(draw('randn'), requires_grad=True)\n", "weights"),
+    "gradients of a sample": ("for x in [1]:\n    fake = Made(draw('rand'), requires_grad=True)\n", "other"),
+    "no gradients": ("w = Made(draw('randn'), requires_grad=False)\n", "other"),
+    "the name of weights": ("weights = draw('randn')\n", "weights"),
+    "the name of something else": ("sample_weights = draw('rand')\n", "other"),
+    "nothing is said": ("x = draw('rand')\n", "other"),
+}
+
+
+@pytest.mark.parametrize("case", PLACES)
+def test_where_no_place_says_it_the_statement_and_its_loops_do(case, tmp_path):
+    source, stream = PLACES[case]
+    (tmp_path / "script.py").write_text(source)
+    found = []
+
+    class Made:
+        def __init__(self, _value, requires_grad=False):
+            self.requires_grad = requires_grad
+
+        def requires_grad_(self):
+            return self
+
+    def draw(call):
+        found.append(parted().stream_at(call, sys._getframe(1)))
+
+    scope = {"draw": draw, "Parameter": lambda value: value, "Made": Made, "__name__": "script"}
+    types.FunctionType(compile(source, str(tmp_path / "script.py"), "exec"), scope)()
+    assert found == [stream]
 
 
 def test_generators_of_ones_own_belong_to_the_stream_of_the_place_where_they_are_made(tmp_path):

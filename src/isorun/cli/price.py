@@ -5,9 +5,9 @@ isorun price --steps 200 -- python train.py    each run is ended after 200 optim
 
 The steps are: seed, deterministic kernels, no autotune, no TF32, one thread, one CPU path. Runs take turns in random
 order, so that whatever else the machine does hits all steps alike. Then sets with one step less are tried: recommended
-is the cheapest set whose runs of one seed are bit-identical. Typed again it goes on, and uses what was measured, unless
-the code or the machine changed. Every run does what the command does, also to files. Exit code 3 when no set gives
-identical runs.
+is the cheapest set, by time, whose runs of one seed are bit-identical. Typed again it goes on, and uses what was
+measured, unless the code or the machine changed. Every run does what the command does, also to files. Exit code 3 when
+no set gives identical runs.
 """
 
 from __future__ import annotations

@@ -53,6 +53,7 @@ class Progress(Observer):
         self._lock = threading.Lock()
         self._started = time.monotonic()
         self._total = 0
+        self._unsaid = ""  # a plan: a command that cannot be started at all is told without it
         self._running = 0
         self._records: list[RunRecord] = []
         self._values: defaultdict[tuple[str, ...], list[float]] = defaultdict(list)
@@ -89,7 +90,7 @@ class Progress(Observer):
         self._total = len(self._records) + runs
         if is_said:
             return
-        self._say(f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do{self._interpreters(runs)}")
+        self._unsaid = f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do{self._interpreters(runs)}"
 
     def _interpreters(self, runs: int) -> str:
         """Which Python the runs will have, at the start and where it is not the one isorun runs in."""
@@ -98,6 +99,7 @@ class Progress(Observer):
 
     def run_started(self, cell: Cell) -> None:
         """A run begins."""
+        self._say_plan()
         with self._lock:
             self._running += 1
             if self._live:
@@ -195,7 +197,13 @@ class Progress(Observer):
         columns = shutil.get_terminal_size((80, 24)).columns
         self._write(f"\r\x1b[K{harmless(line)[: columns - 1]}")
 
+    def _say_plan(self) -> None:
+        line, self._unsaid = self._unsaid, ""
+        if line:
+            self._say(line)
+
     def _say(self, line: str) -> None:
+        self._say_plan()
         shown = harmless(line)
         self._write(f"\r\x1b[K{shown}\n" if self._live else f"{shown}\n")
 

@@ -82,15 +82,15 @@ class Prepared:
 
     program: what the first word of the command is there: the absolute path of a program, or a name that is looked for
     inside. interpreter: the same where it is a Python, empty when the command starts with something else. variables:
-    all that the command finds there before those of the run are set. identity: what was found, as plain JSON; it is
-    recorded with the run. What runs a command inside something else, as containers do, is a subclass with a `wrap` of
-    its own, and with the other steps around a run where it needs them.
+    all that the command finds there before those of the run are set. made: what was made and found, as plain JSON; it
+    is recorded with the run (`environment.made`). What runs a command inside something else, as containers do, is a
+    subclass with a `wrap` of its own, and with the other steps around a run where it needs them.
     """
 
     program: str
     interpreter: str
     variables: Mapping[str, str]
-    identity: Mapping[str, Any]
+    made: Mapping[str, Any]
 
     @property
     def is_counted(self) -> bool:

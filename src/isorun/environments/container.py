@@ -379,7 +379,7 @@ class _InContainer(Prepared):
         if "--user=0:0" not in words:  # a user whom the image does not know has no home there
             told = {"HOME": "/tmp", **told}  # noqa: S108 - of the container
         words += [f"--env={name}={value}" for name, value in sorted(told.items())]
-        return self.engine.command("run", *words, f"--entrypoint={argv[0]}", self.identity["image_id"], *argv[1:])
+        return self.engine.command("run", *words, f"--entrypoint={argv[0]}", self.made["image_id"], *argv[1:])
 
     def _all_mounts(self, folders: Folders) -> list[tuple[str, str, bool]]:
         """By their targets: what isorun needs itself wins."""

@@ -120,8 +120,8 @@ class PackagesEnvironment(InterpreterEnvironment):
             interpreter = self._own_python(place, "python" if command[0] == FUNCTION else command[0])
         program = interpreter or find_program(command[0], variables, working_folder)
         resolved = self._resolved
-        identity = {"python": interpreter, "packages": resolved.packages, "packages_made_by": resolved.made_by}
-        return Prepared(program, interpreter, variables, identity)
+        made = {"python": interpreter, "packages": resolved.packages, "packages_made_by": resolved.made_by}
+        return Prepared(program, interpreter, variables, made)
 
     @functools.cached_property
     def _resolved(self) -> Resolved:

@@ -93,6 +93,7 @@ class Ended:
     files: Found
     log_tail: str
     requested: Mapping[str, Any]
+    made: Mapping[str, Any] = field(default_factory=dict)
     code: Mapping[str, Any] = field(default_factory=dict)
     where: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
@@ -125,7 +126,7 @@ def assemble(ended: Ended) -> RunRecord:
         series=found.series,
         predictions=tuple(events.predictions),
         digests=events.digests,
-        environment={"requested": ended.requested, **_environment(ended)},
+        environment={"requested": ended.requested, "made": ended.made, **_environment(ended)},
         code=ended.code,
         origins=found.origins,
         seeded=tuple(events.seeded),
@@ -242,7 +243,7 @@ def _remedy(ended: Ended) -> str:
     """What to do about a module that is not there, or a terminal."""
     if _NO_TERMINAL.search(ended.log_tail[-_TAIL_SEARCHED:]):
         return " (it asked for a terminal, and runs have none: look for its option to do without)"
-    python = ended.events.start.get("executable") or ended.requested.get("python")
+    python = ended.events.start.get("executable") or ended.made.get("python")
     if not python or not _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:]):
         return ""
     remedy = f"install what is missing with `{python} -m pip install`, or choose another Python (isorun run --python)"

@@ -376,6 +376,7 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell, c
         files=Found(),
         log_tail=tail,
         requested={**ready.requested(), **stdin},
+        made=ready.made(),
         where=_where(ready),
         notes=(*launched.notes, *_output_notes(log, lines), *_device_notes(ready), *_usage_notes(ready)),
         secrets=secrets,

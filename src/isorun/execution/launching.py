@@ -37,6 +37,7 @@ __all__ = ["LAUNCH_MODES", "Launched", "Launcher", "ReadyRun", "make_ready", "re
 
 LAUNCH_MODES: Final = ("auto", "warm", "fresh")
 PROTOCOL: Final = 2
+_OF_A_CHECKOUT: Final = ("commit", "diff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +73,24 @@ class ReadyRun:
     def requested(self) -> dict[str, Any]:
         """What was asked for, as the record keeps it. The study's variables are named, not quoted: some are secret."""
         memory, devices = self.job.resources.memory_bytes, self.devices.recorded
+        code = {name: value for name, value in self.job.environment.code.items() if name not in _OF_A_CHECKOUT}
         return {
             "level": str(self.job.cell.level),
-            **self.prepared.identity,
             "threads": self.job.resources.cpus,
             "cpus": len(self.cpus),
             "level_variables": dict(sorted(self.level_variables.items())),
             "study_variables": sorted(self.job.environment.env),
             **({"take_seeds": True} if self.job.cell.take_seeds else {}),
             **({"switches": dict(self.job.environment.switches)} if self.job.environment.switches else {}),
-            **({"code": dict(self.job.environment.code)} if self.job.environment.code else {}),
+            **({"code": code} if code else {}),
             **({"devices": devices} if devices else {}),
             **({"memory_bytes": memory} if memory is not None else {}),
         }
+
+    def made(self) -> dict[str, Any]:
+        """What its environment came to: the interpreter, packages or image that were found, the commit of a ref."""
+        code = {name: value for name, value in self.job.environment.code.items() if name in _OF_A_CHECKOUT}
+        return {**self.prepared.made, **({"code": code} if code else {})}
 
 
 def make_ready(

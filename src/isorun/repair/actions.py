@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Final
 
@@ -155,14 +155,14 @@ class Edit:
         return Edit(self.parameter, self.meaning, self.after, self.before, self.value, rises)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Action:
     """What makes the next trial from another one: one edit or several at once. parameters: what it leads to."""
 
     edits: tuple[Edit, ...]
     parameters: Mapping[str, Value]
 
-    @property
+    @cached_property
     def configuration(self) -> Configuration:
         """What the next trial will be known by."""
         return configuration_of(self.parameters)
@@ -218,13 +218,12 @@ def _word(value: Value) -> str:
 @lru_cache(maxsize=64)
 def _premises(space: tuple[Parameter, ...]) -> Mapping[str, tuple[_Premise, ...]]:
     """By name, for those that have any."""
-    found = {
-        one.name: (
-            *(made for other in space if other is not one for made in (*_told(one, other), *_of_branch(one, other))),
-            *_of_place(one, space),
-        )
-        for one in space
-    }
+    found: dict[str, tuple[_Premise, ...]] = {}
+    for one in space:
+        told = [(on, values) for idle, on, values in PREMISES if re.fullmatch(idle, _plain(one.name))]
+        others = [other for other in space if other is not one]
+        by_others = (made for other in others for made in (*_told(told, other), *_of_branch(one, other)))
+        found[one.name] = (*by_others, *_of_place(one, space))
     return {name: premises for name, premises in found.items() if premises}
 
 
@@ -232,9 +231,10 @@ def _words(parameter: Parameter) -> tuple[str, ...]:
     return tuple(map(_word, parameter.choices)) if parameter.kind == "category" else ("0", "0.0")
 
 
-def _told(one: Parameter, other: Parameter) -> Iterator[_Premise]:
-    for idle, on, values in PREMISES:
-        if re.fullmatch(idle, _plain(one.name)) and re.fullmatch(on, _plain(other.name)):
+def _told(told: Sequence[tuple[str, str]], other: Parameter) -> Iterator[_Premise]:
+    """told: of the premises of a parameter, the pattern of what it depends on, and that of the values."""
+    for on, values in told:
+        if re.fullmatch(on, _plain(other.name)):
             yield _Premise(other.name, frozenset(word for word in _words(other) if re.fullmatch(values, word)))
 
 
@@ -352,18 +352,40 @@ def led_to(search: Search, origin: Trial, edits: Sequence[Edit]) -> dict[str, Va
 
     Then it has the parameters of that branch, new ones as the best trial there has them, and none of the branch that
     was left: so it is known before whether it was tried. Which parameters a branch has is told by trials with its
-    value, for engines declare no branches.
+    value, for engines declare no branches. What those trials have, or lack, by another value is no part of the branch.
     """
     whole = {**origin.parameters, **{one.parameter: one.value for one in edits}}
     if not search.has_branches:
         return whole
+    changed = {one.parameter for one in edits}
     for one in edits:
         there = [trial for trial in search.trials if trial.state == "finished" and _has(trial, one)]
         names = own_names(whole)
         if one.parameter in names and there and all(own_names(trial.parameters) != names for trial in there):
             best = max(there, key=lambda trial: search.gain(trial) if trial.has_score else -math.inf)
-            kept = {name: value for name, value in whole.items() if is_offered(name) or name in best.parameters}
-            whole = {**kept, **{name: value for name, value in best.parameters.items() if name not in kept}}
+            whole = _in_branch(search, whole, best, changed)
+    return whole
+
+
+def _in_branch(search: Search, whole: dict[str, Value], best: Trial, changed: set[str]) -> dict[str, Value]:
+    """A configuration with the parameters that the best trial of a branch has because of what was changed.
+
+    Parameters come in the order in which they were asked for, so that what a new one opens follows it. In doubt
+    whatever is there stays: a value that nobody asks for does nothing, and one that lacks is drawn by the engine.
+    """
+    for name in [*whole, *best.parameters]:
+        has, wanted = name in whole, name in best.parameters
+        if has == wanted or (has and is_offered(name)):
+            continue
+        deciders = search.deciders.get(name, {})
+        ours = max((times for other, times in deciders.items() if other in changed), default=-1)
+        others = max((times for other, times in deciders.items() if other in whole and other not in changed), default=0)
+        if others > ours or (has and others == ours > 0):
+            continue
+        changed.add(name)
+        whole = {one: value for one, value in whole.items() if one != name}
+        if wanted:
+            whole[name] = best.parameters[name]
     return whole
 
 
@@ -413,17 +435,27 @@ def _within(parameter: Parameter, number: float, target: float) -> float:
 
 
 def jumps(
-    search: Search, origin: Trial, edits: Sequence[Edit], tried: Iterable[Configuration], rng: np.random.Generator
-) -> list[Action]:
-    """Two or three edits of different parameters at once, none of them idle then: all, or some drawn at random."""
+    search: Search,
+    origin: Trial,
+    edits: Sequence[Edit],
+    tried: Iterable[Configuration],
+    rng: np.random.Generator,
+    *,
+    worth: Callable[[Sequence[Edit]], float] | None = None,
+) -> Iterator[Action]:
+    """Two or three edits of different parameters at once, none of them idle then: all, or some drawn at random.
+
+    worth: of edits that are made together; those worth most come first, and no more are made than are asked for.
+    """
     known = set(tried)
     together = [some for size in (2, 3) for some in combinations(edits, size)]
     if len(together) > _MOST_JUMPS:
         together = [together[place] for place in rng.choice(len(together), size=_MOST_JUMPS, replace=False)]
-    # There are hundreds of jumps, so what they have in common is found once.
+    if worth is not None:
+        together.sort(key=worth, reverse=True)
+    # There may be hundreds of jumps, so what they have in common is found once.
     premises, base = _premises(search.space), configuration_of(origin.parameters)
     place = {name: at for at, (name, _) in enumerate(base)}
-    drawn = []
     for some in together:
         changed = {one.parameter for one in some}
         if len(changed) < len(some):
@@ -437,8 +469,7 @@ def jumps(
         configuration = made.configuration if search.has_branches else tuple(pairs)
         if configuration not in known:
             known.add(configuration)
-            drawn.append(made)
-    return drawn
+            yield made
 
 
 def size_of(space: Iterable[Parameter]) -> float:

@@ -15,7 +15,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,13 +70,18 @@ _TELLING: Final = 32.0
 
 def scopes_of(one: Edit, symptoms: Symptoms) -> tuple[Scope, ...]:
     """What an edit is counted under, the finest first: A, W, C and G are let go in this order, then the edit."""
+    return _scopes(one.meaning, one.before, one.after, one.rises, symptoms)
+
+
+@lru_cache(maxsize=4096)  # the same few edits are asked for again and again, in every trial
+def _scopes(meaning: str, before: str, after: str, rises: bool | None, symptoms: Symptoms) -> tuple[Scope, ...]:
     a, c, g, w = (_ANY if symptom == "unknown" else symptom for symptom in symptoms)
-    way = one.after if one.rises is None else ("up" if one.rises else "down")
-    before = _ANY if one.before == KEEP else one.before  # what a user built is not known: from wherever to this value
-    named = ("edit", one.meaning, before, one.after)
+    way = after if rises is None else ("up" if rises else "down")
+    before = _ANY if before == KEEP else before  # what a user built is not known: from wherever to this value
+    named = ("edit", meaning, before, after)
     conditions = ((a, c, g, w), (_ANY, c, g, w), (_ANY, c, g, _ANY), (_ANY, _ANY, g, _ANY), (_ANY,) * 4)
     chain = [(*named, *condition) for condition in conditions]
-    return (*dict.fromkeys(chain), ("way", one.meaning, way), ("parameter", one.meaning), ())
+    return (*dict.fromkeys(chain), ("way", meaning, way), ("parameter", meaning), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +259,9 @@ def trust_in(prior: Prior, search: Search) -> float:
         return UNTESTED
     odds = np.zeros((len(trials), len(trials)))
     for parameter in search.space:
-        odds += _odds(prior, parameter, [trial.parameters.get(parameter.name, _MISSING) for trial in trials])
+        values = [trial.parameters.get(parameter.name, _MISSING) for trial in trials]
+        if any(value != values[0] for value in values):  # one that nobody changed says nothing
+            odds += _odds(prior, parameter, values)
     gains = np.array([search.gain(trial) for trial in trials])
     later, earlier = np.tril_indices(len(trials), -1)
     nowhere = np.array([trial.got_nowhere for trial in trials])
@@ -457,11 +464,14 @@ def _drawn(
     candidates = _picked(left, beliefs, origin.symptoms, rng)
     if with_jumps or len(left) < len(singles) / 2 or _stuck(search):
         factor = rng.beta(*_jump_shape(search))
-        chances = {action.edits[0]: chance for chance, action in _picked(every, beliefs, origin.symptoms, rng)}
-        candidates += [
-            (factor * (1 - math.prod(1 - chances[one] for one in action.edits)), action)
-            for action in jumps(search, origin, tuple(chances), tried, rng)
-        ]
+        picked = [(action.edits[0], chance) for chance, action in _picked(every, beliefs, origin.symptoms, rng)]
+        fails = {one.parameter: 1 - chance for one, chance in picked}
+
+        def worth(some: Sequence[Edit]) -> float:
+            return factor * (1 - math.prod([fails[one.parameter] for one in some]))
+
+        best = next(jumps(search, origin, [one for one, _ in picked], tried, rng, worth=worth), None)
+        candidates += [(worth(best.edits), best)] if best is not None else []
     if not candidates:  # a small space: what each parameter would rather be was tried together, too
         together = jumps(search, origin, [action.edits[0] for action in every], tried, rng)
         candidates = [(rng.random(), action) for action in together]

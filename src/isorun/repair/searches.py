@@ -47,6 +47,8 @@ UNKNOWN_SYMPTOMS: Final = Symptoms()
 _FROM_PRIOR: Final = "the prior"
 _DUST: Final = 1e-9
 """Relative spread of scores that are the same but for how they were computed."""
+_RECENT: Final = 400
+"""Of so many trials it is asked which parameters decide on others."""
 _SHOWS_THAT_NOTHING_VARIES: Final = 2
 """So many repeats that agree exactly with an earlier training: three of one configuration, for instance."""
 
@@ -181,6 +183,27 @@ class Search:
     def has_branches(self) -> bool:
         """Whether what parameters a trial has depends on the values of others."""
         return len({own_names(trial.parameters) for trial in self.trials if trial.state == "finished"}) > 1
+
+    @cached_property
+    def deciders(self) -> Mapping[str, Mapping[str, int]]:
+        """By parameter that some trials lack: those whose value tells which ones do, and how often that came true.
+
+        So often a value that was there before told it again; a number that never comes twice tells nothing.
+        """
+        finished = [trial.parameters for trial in self.trials if trial.state == "finished"][-_RECENT:]
+        names = dict.fromkeys(name for parameters in finished for name in parameters)
+        values = {name: [repr(one[name]) if name in one else "" for one in finished] for name in names}
+        found: dict[str, dict[str, int]] = {}
+        for name in names:
+            has = [name in parameters for parameters in finished]
+            found[name] = {
+                other: len(finished) - len(told)
+                for other, of_other in values.items()
+                if other != name
+                and not all(has)
+                and len(set(zip(of_other, has, strict=True))) == len(told := set(of_other))
+            }
+        return found
 
     @property
     def margin(self) -> float:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from isorun.analysis.samples import Interval
-from isorun.analysis.studies.bisection import EQUIVALENT, NO_DIFFERENCE, PLANNED, RANGE, Bisection, Probed
+from isorun.analysis.studies.bisection import EQUIVALENT, NO_DIFFERENCE, PLANNED, RANGE, STOPPED, Bisection, Probed
 from isorun.report import UNKNOWN, Column, Listing, Table, View, count, decimals_for, fixed
-from isorun.study.code import Commit
+from isorun.study.history import Commit
 
 __all__ = ["bisection_view"]
 
@@ -111,8 +111,12 @@ def _why_not_one(result: Bisection) -> Iterator[str]:
 
 
 def _how_sure(result: Bisection) -> str:
+    if result.verdict == STOPPED:
+        return (
+            f"{count(result.runs, 'run')} of {count(sum(probe.runs > 0 for probe in result.probes), 'commit')} so far."
+        )
     ends = {result.good.tree, result.bad.tree}
-    probed = len({probe.commit.tree for probe in result.probes if probe.verdict != "fork"} - ends)
+    probed = len({probe.commit.tree for probe in result.probes if probe.runs and probe.verdict != "fork"} - ends)
     between = f" and {probed} of the {count(result.commits - 1, 'commit')} between them" if result.commits > 1 else ""
     of_all = f"{count(result.runs, 'run')} of the two ends{between}"
     if result.what == _BITS:
@@ -169,4 +173,5 @@ def _row(probe: Probed, decimals: int, *, scores: bool) -> tuple[str, ...]:
     difference = UNKNOWN if probe.difference is None else f"{fixed(probe.difference, decimals)}"
     told = probe.reason if probe.verdict == "does not run" and probe.reason else probe.commit.subject
     numbers = (difference, between) if scores else ()
-    return (probe.commit.short, probe.verdict, str(probe.runs), *numbers, told[:_SUBJECT])
+    runs = str(probe.runs) if probe.same_as is None else f"as {probe.same_as.short}"
+    return (probe.commit.short, probe.verdict, runs, *numbers, told[:_SUBJECT])

@@ -248,6 +248,8 @@ def _streams(result: FactorEffects) -> Iterator[str]:
                 f"{held}Of the variance of {result.metric.name} over seeds when all random streams follow the seed, "
                 f"each alone makes: {', '.join(told)} (95 % intervals, values taken as normal)."
             )
+        for source, why_not in item.unknown:
+            yield f"How much of it {source.partition('=')[2]} makes is not known: {why_not}."
 
 
 def _added(result: FactorEffects) -> Iterator[str]:
@@ -415,6 +417,8 @@ def _shares(result: FactorEffects) -> Table:
         for item in result.shares
         for row in item.shares
     ]
+    held = [(item, source) for item in result.shares for source, _ in item.unknown]
+    rows += [(item.held.approach, item.held.config, item.held.level, source, *(UNKNOWN,) * 3) for item, source in held]
     table = Table(
         name="shares",
         title="where the variance among these runs comes from",

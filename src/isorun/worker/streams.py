@@ -28,6 +28,8 @@ from typing import Any, Callable, Mapping, NamedTuple
 from . import frameworks, seeding
 from .frameworks.switches import STREAM_NAMES, StreamRequest
 from .recorder import Recorder
+from .source_lines import source_line
+from .usercode import is_users_file
 
 WEIGHTS, ORDER, DROPOUT, AUGMENTATION, OTHER = STREAM_NAMES
 # Numbers that a library draws to seed generators with, whose streams are parted themselves: they follow nothing.
@@ -39,7 +41,8 @@ PARTED = (*STREAM_NAMES, SEEDS)
 # and where a data set is made the generator of its items is.
 FORWARD, ITERATION, MODULE, DATASET = "forward", "iteration", "module", "dataset"
 
-# Calls that put something into an order; elsewhere than in a place that says another stream they are the data's.
+# Calls that put something into an order. In a place that says no stream it is the data's where it is made in a loop;
+# one that is made once may as well choose what is trained on and what is tested on.
 _PERMUTING = frozenset(("randperm", "shuffle", "permutation", "permuted", "sample"))
 _PICKING = _PERMUTING | {"randint", "randrange", "choice", "choices", "random_integers", "getrandbits"}
 
@@ -52,8 +55,11 @@ _WORDS = (
     (AUGMENTATION, re.compile(r"(^|_)random_(crop|flip|erasing|rotat|shift|resized|horizontal|vertical|affine)")),
     (AUGMENTATION, re.compile(r"^__getitems?__$")),
     (ORDER, re.compile(r"(^|_)(shuffled?|sampler|permut\w*)(_|$)")),
-    (ORDER, re.compile(r"(^|_)(get|next|sample|make|draw|iterate|random)_(mini)?_?batch|^(mini)?_?batches$")),
+    (ITERATION, re.compile(r"(^|_)(get|next|sample|make|draw|iterate|random)_(mini)?_?batch|^(mini)?_?batches$")),
+    (DROPOUT, re.compile(r"(^|_)drop(out|_?path|_?connect)(_|$)")),
 )
+# What a class of the training's own is known by as part of a model, whatever it is made with.
+_OF_A_MODULE = ("parameters", "forward")
 _WORKER = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120  as it stands in code objects
 _MOST_PLACES = 200
 _PLACES_TOLD = 3  # of the most draws, and as many of the first: initial weights are drawn early and seldom
@@ -136,7 +142,7 @@ class Streams:
 
         call: the function that draws; empty where a generator is made that will draw later.
         """
-        found = ""
+        found, drawing = "", frame
         while frame is not None:
             code = frame.f_code
             known = self._known.get(id(code))
@@ -153,14 +159,15 @@ class Streams:
             elif place and (not found or place == AUGMENTATION):
                 return place
             frame = frame.f_back
-        return found or (ORDER if call in _PERMUTING else OTHER)
+        return found or _stream_by_source(call, drawing)
 
     def _place(self, frame: FrameType) -> str:
         file, name = frame.f_code.co_filename, frame.f_code.co_name
         if file.startswith(_WORKER):
             return ""
         known = next((place for rule in self.rules for place in [rule(frame)] if place), "")
-        return known or next((stream for stream, words in _WORDS if words.search(name)), "")
+        known = known or next((stream for stream, words in _WORDS if words.search(name)), "")
+        return known or (MODULE if name == "__init__" and _is_module(owner_of(frame)) else "")
 
     def count(self, stream: str, call: str) -> None:
         """A draw was made."""
@@ -217,6 +224,31 @@ class Streams:
             "unclassified": [{"where": where, "draws": number} for where, number in largest],
             "out_of_sight": unseen,
         }
+
+
+def owner_of(frame: FrameType) -> Any:
+    """What a method belongs to."""
+    names = frame.f_code.co_varnames
+    return frame.f_locals.get(names[0]) if names and frame.f_code.co_argcount else None
+
+
+def _is_module(owner: Any) -> bool:
+    return any(callable(getattr(type(owner), name, None)) for name in _OF_A_MODULE)
+
+
+def _stream_by_source(call: str, frame: FrameType | None) -> str:
+    """By the statement that draws, and the loops around it and around its callers: those of the training's own code."""
+    lines = []
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if is_users_file(file) or (frame.f_globals.get("__name__") == "__main__" and not file.startswith(_WORKER)):
+            lines.append(source_line(file, frame.f_lineno))
+        frame = frame.f_back
+    repeated = any(line.repeated for line in lines)
+    if call in _PERMUTING:
+        return ORDER if repeated else OTHER
+    is_weights = call and lines and (lines[0].makes_parameter or (lines[0].looks_like_weights and not repeated))
+    return WEIGHTS if is_weights else OTHER
 
 
 class StreamTaker(seeding.SeedTaker):

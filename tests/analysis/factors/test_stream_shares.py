@@ -105,6 +105,24 @@ def test_draws_of_no_stream_and_out_of_sight_are_told_with_numbers_and_lines():
     assert told["streams-out-of-sight"].endswith(": numpy.random")
 
 
+def test_the_share_of_a_stream_whose_draws_may_be_elsewhere_is_not_known():
+    study = streams_study()
+    store = trained(study, result, weights=result, environment=lambda cell: recorded(cell, other=7))
+    found = isorun.factors(study, store=store)
+    assert {row.group for row in found.shares[0].shares} == {"streams=weights", "streams=order"}
+    rows = {row["source"]: row for row in json.loads(json.dumps(found.to_json()))["shares"][0]["sources"]}
+    assert rows["streams=weights"]["share"] == pytest.approx(0.9, abs=0.2)
+    assert rows["streams=weights"]["why_not"] == ""
+    assert (rows["streams=dropout"]["share"], rows["streams=dropout"]["interval95"]) == (None, None)
+    told = "no draw was told to it, and 7 draws of a run were told to no stream and numbers were drawn out of sight"
+    assert rows["streams=dropout"]["why_not"] == f"{told} (numpy.random)"
+    sentences = " ".join(factors_view(found).verdict)
+    assert "dropout 0.0 %" not in sentences
+    assert f"How much of it dropout makes is not known: {told}" in sentences
+    (table,) = (table for table in factors_view(found).tables if table.name == "shares")
+    assert [row[-3:] for row in table.rows if "streams=dropout" in row] == [("—", "—", "—")]
+
+
 def test_without_all_there_is_nothing_to_have_a_share_of():
     study = study_of(factors={"streams": ["none", "weights"]})
     found = isorun.factors(study, store=trained(study, result, environment=recorded))

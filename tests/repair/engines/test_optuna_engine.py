@@ -1,6 +1,7 @@
 """The sampler around Optuna's: as users run it, in every storage, in parallel, killed, and with spaces of any kind."""
 
 import datetime as dt
+import json
 import math
 import os
 import signal
@@ -521,15 +522,25 @@ def test_the_values_of_a_trial_come_from_one_plan_whatever_was_found_since(monke
     assert study.trials[4].params == heard[0].action.parameters
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_trial_has_what_was_proposed_and_what_was_not_foreseen_is_the_samplers(seed):
-    def objective(trial):
-        layers = trial.suggest_int("layers", 1, 5)
-        return -abs(layers - 3) - sum(abs(trial.suggest_float(f"size_{at}", 0, 1) - 0.6) for at in range(layers))
+def sizes_of(trial):
+    layers = trial.suggest_int("layers", 1, 5)
+    return -abs(layers - 3) - sum(abs(trial.suggest_float(f"size_{at}", 0, 1) - 0.6) for at in range(layers))
 
+
+def several_branches(trial):
+    """What one parameter opens is not what another one opens, though they meet in few trials."""
+    optimizer = trial.suggest_categorical("optimizer", ["sgd", "adam", "rmsprop"])
+    activation = trial.suggest_categorical("activation", ["relu", "tanh", "elu", "selu"])
+    opened = {"sgd": ("momentum", 0.9), "adam": ("beta2", 0.95)}.get(optimizer)
+    away = abs(trial.suggest_float(opened[0], 0, 1) - opened[1]) if opened else 0.0
+    return sizes_of(trial) - away + (activation == "elu")
+
+
+@pytest.mark.parametrize(("objective", "seed"), [*((sizes_of, seed) for seed in range(4)), (several_branches, 0)])
+def test_a_trial_has_what_was_proposed_and_what_was_not_foreseen_is_the_samplers(objective, seed):
     study = repaired(objective, 40, begin=6, seed=seed)
     whole = 0
-    claims = {key: dict(one["configuration"]) for key, one in study.user_attrs.items() if "proposal" in key}
+    claims = {key: dict(json.loads(one["configuration"])) for key, one in study.user_attrs.items() if "proposal" in key}
     for key, planned in claims.items():
         made = {name: repr(value) for name, value in study.trials[int(key.rpartition(":")[2])].params.items()}
         assert all(made[name] == value for name, value in planned.items() if name in made)

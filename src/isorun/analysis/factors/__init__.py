@@ -143,16 +143,27 @@ def _mean(values: Any) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class VarianceSources:
-    """Where the variance among all these runs comes from; why_not: why that could not be said."""
+    """Where the variance among all these runs comes from; why_not: why that could not be said.
+
+    unknown: sources whose share is not known, each with why.
+    """
 
     held: HeldFixed
     shares: tuple[VarianceShare, ...]
     why_not: str = ""
+    unknown: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        rows = [{"source": row.group, "share": row.share, "interval95": [row.lower, row.upper]} for row in self.shares]
+        """Plain JSON; the share of a source of which it is not known is null."""
+        rows = [
+            *(_share(row.group, row.share, [row.lower, row.upper]) for row in self.shares),
+            *(_share(source, None, None, why_not) for source, why_not in self.unknown),
+        ]
         return {**self.held.to_json(), "sources": rows, "why_not": self.why_not}
+
+
+def _share(source: str, share: float | None, interval95: list[float] | None, why_not: str = "") -> dict[str, Any]:
+    return {"source": source, "share": share, "interval95": interval95, "why_not": why_not}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import numpy as np
 from isorun.analysis.agreements.agreement import Agreement
 from isorun.analysis.evidence import Condition, some, voided
 from isorun.analysis.evidence.judged import DIRECTION_CODES, JudgedMetric
+from isorun.analysis.evidence.provenance import effective
 from isorun.analysis.evidence.units import FEWEST_UNITS, REPEAT, Counting, unit_labels, units_of
 from isorun.analysis.factors import FactorEffect, FactorEffects, HeldFixed, Interaction, VarianceSources
 from isorun.analysis.factors.beside import ValueDigests, missing_cells, packages_beside, seed_changes, value_digests
@@ -479,18 +480,40 @@ def _stream_shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
     """
     others = {name: value for name, value in asked.design.baseline.items() if name != STREAMS}
     held = {point: values for point, values in asked.design.points.items() if others.items() <= values.items()}
-    found = {values[STREAMS]: part.values[point] for point, values in held.items() if point in part.values}
-    by_words = {StreamRequest.of(value).words: by_seed for value, by_seed in found.items()}
-    whole = by_words.pop("all", {})
+    by_words = {
+        StreamRequest.of(values[STREAMS]).words: point for point, values in held.items() if point in part.values
+    }
+    whole = part.values[by_words.pop("all")] if "all" in by_words else {}
     if not whole:
         return VarianceSources(part.held, (), 'shares are of the variance at streams = "all", which is not there')
-    shares = []
-    for words, by_seed in by_words.items():
+    shares, unknown = [], []
+    for words, point in by_words.items():
+        by_seed = part.values[point]
         seeds = sorted(whole.keys() & by_seed.keys())
         alone, together = (np.array([values[seed] for seed in seeds], dtype=np.float64) for values in (by_seed, whole))
-        if words != "none" and len(seeds) > 2 and together.std() > 0:
+        if words == "none" or len(seeds) < 3 or not together.std() > 0:
+            continue
+        why_not = _out_of_reach(part.records.get(point, ()))
+        if why_not:
+            unknown.append((f"{STREAMS}={words}", why_not))
+        else:
             shares.append(VarianceShare(f"{STREAMS}={words}", *variance_ratio(alone, together)))
-    return VarianceSources(part.held, tuple(shares), "" if shares else "it takes three seeds that differ")
+    known = shares or unknown
+    return VarianceSources(
+        part.held, tuple(shares), "" if known else "it takes three seeds that differ", tuple(unknown)
+    )
+
+
+def _out_of_reach(records: Sequence[RunRecord]) -> str:
+    """Why nothing is known of streams that drew nothing: what they make may be drawn where nobody can tell."""
+    told = [found for record in records if (found := effective(record).get("streams"))]
+    if not told or any(found["draws"][name] for found in told for name in found["follow"]):
+        return ""
+    lost = max(found["draws"]["other"] for found in told)
+    unseen = sorted({name for found in told for name in found["out_of_sight"]})
+    where = [f"{lost:,} draws of a run were told to no stream"] if lost else []
+    where += [f"numbers were drawn out of sight ({', '.join(unseen)})"] if unseen else []
+    return f"no draw was told to it, and {' and '.join(where)}" if where else ""
 
 
 def _flips(asked: FactorQuestion, parts: Sequence[_Part]) -> Iterator[Flips]:

@@ -1,39 +1,69 @@
-"""A bisection: which commit of a range changed the result, as it is told."""
+"""A bisection: what is asked of a range of commits, and from the searches in it to which one changed the result."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from isorun.analysis import Told
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, voided
 from isorun.analysis.samples import Interval
-from isorun.study.code import Commit
+from isorun.analysis.sequential.change_search import AbstractChangeSearch, BitSearch, ErrorShares, ScoreSearch
+from isorun.study.history import Commit, CommitRange
 
-__all__ = ["EQUIVALENT", "FOUND", "NO_DIFFERENCE", "PLANNED", "RANGE", "STOPPED", "Bisection", "Probed"]
+__all__ = [
+    "BEGUN",
+    "BITS",
+    "DRY_RUN",
+    "EQUIVALENT",
+    "FOUND",
+    "NO_DIFFERENCE",
+    "PLANNED",
+    "RANGE",
+    "SCORE",
+    "STOPPED",
+    "Bisection",
+    "BisectionQuestion",
+    "Probed",
+    "Stretch",
+    "bisection_of",
+]
 
+BITS: Final = "bits"
+SCORE: Final = "score"
+DRY_RUN: Final = "dry run"
 FOUND: Final = "found"
 RANGE: Final = "range"
 NO_DIFFERENCE: Final = "no difference"
 EQUIVALENT: Final = "equivalent"
 STOPPED: Final = "stopped"
 PLANNED: Final = "planned"
+BEGUN: Final = "begun"
+"""Of a commit whose runs were ended before anything could be said of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
     """A commit that was looked at, the ends first. difference: from the good end, in units of the metric.
 
-    run_ids: those of its runs that finished.
+    run_ids: those of its runs that finished. same_as: a commit before it that holds the same files, so that the runs
+    are its runs.
     """
 
     commit: Commit
     verdict: str
-    runs: int
     difference: float | None = None
     interval95: Interval | None = None
     reason: str = ""
     run_ids: tuple[str, ...] = ()
+    same_as: Commit | None = None
+
+    @property
+    def runs(self) -> int:
+        """How many finished."""
+        return len(self.run_ids)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -42,6 +72,7 @@ class Probed:
             "verdict": self.verdict,
             "runs": self.runs,
             "run_ids": list(self.run_ids),
+            "same_runs_as": None if self.same_as is None else self.same_as.id,
             "difference": self.difference,
             "interval95": None if self.interval95 is None else list(self.interval95),
             "reason": self.reason,
@@ -132,3 +163,176 @@ def _told(found: tuple[float, Interval | None] | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {"difference": found[0], "interval95": None if found[1] is None else list(found[1])}
+
+
+@dataclass(frozen=True, slots=True)
+class BisectionQuestion:
+    """What is asked of the runs."""
+
+    what: str
+    metric: str | None
+    selection: str | None
+    alpha: float
+    margin: float | None
+    max_runs: int
+    pair: bool
+    at_once: int
+
+    def search(self, row: Sequence[Commit], versions: int, shares: ErrorShares | None = None) -> AbstractChangeSearch:
+        """A search in a row of commits. shares: the error rate, where an earlier search has used some of it."""
+        if self.what == BITS:
+            return BitSearch(count=len(row) - 1)
+        search = ScoreSearch(
+            count=len(row) - 1,
+            shares=shares or ErrorShares(self.alpha, versions),
+            max_runs=self.max_runs,
+            paired=self.pair,
+            margin=self.margin,
+            at_once=self.at_once,
+            inner=shares is not None,
+        )
+        search.check()
+        return search
+
+    def to_json(self) -> dict[str, Any]:
+        """What must not change once runs were looked at."""
+        names = ("what", "metric", "selection", "alpha", "margin", "max_runs", "pair")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(slots=True)
+class Stretch:
+    """A row of commits, and the search in it."""
+
+    row: Sequence[Commit]
+    search: AbstractChangeSearch
+
+
+def bisection_of(
+    row: CommitRange,
+    question: BisectionQuestion,
+    stretches: Sequence[Stretch],
+    *,
+    runs: int = 0,
+    made: int = 0,
+    stopped: str = "",
+    metric: str = "",
+    reasons: Mapping[str, str] | None = None,
+    run_ids: Callable[[Commit], tuple[str, ...]] = lambda _: (),
+    store: str = "",
+    conditions: tuple[Condition, ...] = (),
+) -> Bisection:
+    """What the searches came to, the one of a merge after that of the row it lies in."""
+    outer = stretches[0]
+    last = next((one for one in reversed(stretches) if one.search.differs), outer)
+    verdict, ended = _verdict(row, outer, stopped)
+    void = voided(conditions) if question.what == SCORE else None
+    if void is not None and verdict == FOUND:
+        verdict, ended = STOPPED, f"{void.message}; next: {void.next_step}"
+    candidates = row.meant(last.row, last.search.low, last.search.high) if verdict == FOUND else ()
+    first_bad = candidates[0] if len(candidates) == 1 else None
+    probes = tuple(_probed(stretches, reasons or {}, run_ids))
+    ends = (last.row[last.search.low], last.row[last.search.high]) if verdict == FOUND else ()
+    others = [(one.row[first], one.row[second]) for one in stretches for first, second in one.search.others]
+    return Bisection(
+        good=row.good,
+        bad=row.bad,
+        what=question.what,
+        verdict=RANGE if verdict == FOUND and first_bad is None else verdict,
+        first_bad=first_bad,
+        candidates=candidates,
+        error_rate=question.alpha if question.what == SCORE else 0.0,
+        probes=probes,
+        runs=runs,
+        made=made,
+        metric=metric,
+        **_differences(outer, last),
+        others=tuple(others),
+        ended=ended,
+        stopped=stopped,
+        commits=len(row.everything),
+        alike=row.alike,
+        **_expected(row, question),
+        margin=question.margin,
+        max_runs=question.max_runs,
+        conditions=conditions,
+        next_steps=tuple(_after(first_bad, ends, probes, store)),
+    )
+
+
+def _after(first_bad: Commit | None, ends: Sequence[Commit], probes: Sequence[Probed], store: str) -> Iterator[str]:
+    """What the commit did, and what differs between a run before it and one after it."""
+    if first_bad is not None:
+        yield f"git show {first_bad.short}"
+    made = {probe.commit.tree: probe.run_ids[0] for probe in probes if probe.run_ids}
+    found = [made[commit.tree] for commit in ends if commit.tree in made]
+    if len(found) > 1:
+        yield f"isorun env diff {' '.join(found)}{store}"
+
+
+def _verdict(row: CommitRange, outer: Stretch, stopped: str) -> tuple[str, str]:
+    if row.good.tree == row.bad.tree:
+        return NO_DIFFERENCE, "same files"
+    search = outer.search
+    ended = search.ended if isinstance(search, ScoreSearch) else ""
+    if search.differs is None:
+        return (PLANNED, "") if stopped == DRY_RUN else (STOPPED, stopped)
+    if not search.differs:
+        return (EQUIVALENT if ended == EQUIVALENT else NO_DIFFERENCE), ended
+    return FOUND, ended
+
+
+def _probed(
+    stretches: Sequence[Stretch], reasons: Mapping[str, str], run_ids: Callable[[Commit], tuple[str, ...]]
+) -> Iterator[Probed]:
+    """The commits that were looked at, once each: the ends of a row, its probes in their order, and what was begun."""
+    told: dict[str, Commit] = {}  # by tree: commits with the same files have the same runs
+    shown: set[str] = set()
+    for stretch in stretches:
+        search = stretch.search
+        for place, verdict in _looked_at(stretch, is_first=stretch is stretches[0]).items():
+            commit, drawn = stretch.row[place], search.drawn.get(place, ())
+            ids = run_ids(commit)
+            if commit.id in shown or not (ids or len(drawn)) or (verdict == BEGUN and commit.tree in told):
+                continue
+            shown.add(commit.id)
+            found = search.difference(0, place) if isinstance(search, ScoreSearch) and place else None
+            difference, interval = found or (None, None)
+            same_as = told.get(commit.tree)
+            told.setdefault(commit.tree, commit)
+            yield Probed(commit, verdict, difference, interval, reasons.get(commit.id, ""), ids, same_as)
+
+
+def _looked_at(stretch: Stretch, *, is_first: bool) -> dict[int, str]:
+    """Places with what is said of them; of the others that a run may have been made."""
+    search = stretch.search
+    ends = ("good end", "bad end") if is_first else ("fork", "tip")
+    probes = {probe.place: str(probe.likeness) for probe in search.probes}
+    said = {0: ends[0], search.count: ends[1], **probes}
+    return said | {place: BEGUN for place in range(search.count + 1) if place not in said}
+
+
+def _differences(outer: Stretch, last: Stretch) -> dict[str, Any]:
+    """What the ends differ by, and what the step that was found brought."""
+    if not isinstance(outer.search, ScoreSearch) or not isinstance(last.search, ScoreSearch):
+        return {}
+    total = outer.search.difference(0, outer.search.count) or (None, None)
+    step = last.search.difference(last.search.low, last.search.high) if last.search.differs else None
+    names = ("total", "total_interval95", "difference", "interval95")
+    found: dict[str, Any] = dict(zip(names, (*total, *(step or (None, None))), strict=True))
+    search = outer.search
+    if not search.differs:
+        return found
+    return {**found, "before": search.difference(0, search.low), "after": search.difference(search.high, search.count)}
+
+
+def _expected(row: CommitRange, question: BisectionQuestion) -> dict[str, Any]:
+    """How many probes and runs halving takes, at best and where every probe takes its whole budget."""
+    probes = math.ceil(math.log2(max(len(row.row) - 1, 1)))
+    if question.what == BITS:
+        return {"planned": probes, "fewest": 4 + probes, "most": 4 + 2 * probes}
+    search = question.search(row.row, len(row.everything))
+    assert isinstance(search, ScoreSearch)
+    rule = search.rule(search.shares.level(0))
+    first = next(look.n_a for look, value in zip(rule.schedule, rule.critical, strict=True) if math.isfinite(value))
+    return {"planned": probes, "fewest": first * (probes + 2), "most": question.max_runs * (probes + 2)}

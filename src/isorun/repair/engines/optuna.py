@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import json
 import math
 import os
 import shlex
@@ -85,10 +86,11 @@ def search_of(
     study: optuna.Study,
     read: dict[int, Trial] | None = None,
     made: Mapping[int, Mapping[str, Any]] | None = None,
+    attributes: Mapping[str, Any] | None = None,
 ) -> Search:
     """The study as it stands. read: trials that were over when they were last read; it is filled.
 
-    made: proposals that are known besides those in the storage.
+    made: proposals that are known besides those in the storage. attributes: of the study, where they were read.
     """
     if len(study.directions) != 1:
         raise InputError(
@@ -98,7 +100,7 @@ def search_of(
         )
     known = {} if read is None else read
     higher = study.direction == optuna.study.StudyDirection.MAXIMIZE
-    reasons = _attributes(study)
+    reasons = _attributes(study) if attributes is None else attributes
     proposals = {**(made or {}), **_proposed(reasons)}
     frozen = study.get_trials(deepcopy=False)
     left = {one.user_attrs.get(_AGAIN) for one in frozen}
@@ -268,8 +270,9 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
 
     def _decide(self, study: optuna.Study, number: int) -> Proposal | None:
         for _ in range(_ATTEMPTS):
-            search = search_of(study, self._read, made=self._made)
-            others = {place: one for place, one in _proposals(study).items() if place != number}
+            attributes = _attributes(study)  # once: a storage is asked, and Optuna copies them all
+            search = search_of(study, self._read, made=self._made, attributes=attributes)
+            others = {place: one for place, one in _proposed(attributes).items() if place != number}
             taken = [_claimed(one) for place, one in others.items() if self._is_open(place)]
             plan = self._policy.plan(search, number, taken)
             if plan is None or self._claim(study, number, plan):
@@ -280,8 +283,12 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
         return number not in self._read or not self._read[number].is_over
 
     def _claim(self, study: optuna.Study, number: int, plan: Proposal) -> bool:
-        """Write the proposal down; false where another process wrote the same one."""
+        """Write the proposal down; false where another process wrote the same one.
+
+        The configuration is one text: Optuna copies all attributes part by part whenever one is asked for.
+        """
         claim = plan.to_json()
+        claim["configuration"] = json.dumps(claim["configuration"])
         self._made[number] = claim
         try:
             study.set_user_attr(f"{_PROPOSAL}{number}", claim)
@@ -326,7 +333,8 @@ class _OwnStudy:
 
 
 def _claimed(proposal: Mapping[str, Any]) -> Configuration:
-    return tuple((str(name), str(value)) for name, value in proposal.get("configuration", ()))
+    kept = proposal.get("configuration", ())
+    return tuple((str(name), str(value)) for name, value in (json.loads(kept) if isinstance(kept, str) else kept))
 
 
 class OptunaStorage(AbstractEngine):

@@ -16,7 +16,7 @@ import re
 import sys
 from types import FrameType, ModuleType
 from typing import Any, Callable
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from ... import seeding
 from ...streams import (
@@ -32,6 +32,7 @@ from ...streams import (
     SEEDS,
     WEIGHTS,
     Streams,
+    owner_of,
 )
 
 _FUNCTIONS = (
@@ -79,9 +80,7 @@ def place(frame: FrameType) -> str:
         return AUGMENTATION
     if name not in ("__init__", "forward", "__iter__", "__next__", "configure_model", "reset_parameters"):
         return ""
-    names = frame.f_code.co_varnames
-    owner = frame.f_locals.get(names[0]) if names and frame.f_code.co_argcount else None
-    return _place_of_owner(owner, name)
+    return _place_of_owner(owner_of(frame), name)
 
 
 def _place_of_owner(owner: Any, name: str) -> str:
@@ -171,6 +170,41 @@ class GeneratorStates:
         self._most = max(64, 2 * len(self._held))
 
 
+class Parameters:
+    """The parameters of all modules that are made, known by the memory they lie in: `weight.data` has no other sign."""
+
+    def __init__(self) -> None:
+        self._by_size: dict[int, list[Any]] = {}
+
+    def follow(self, torch: Any) -> None:
+        """Have torch tell each; before 2.0 it cannot, and a draw into `weight.data` is told by its place alone."""
+        hook = getattr(torch.nn.modules.module, "register_module_parameter_registration_hook", None)
+        if hook is not None:
+            hook(self._registered)
+
+    def _registered(self, _module: Any, _name: str, parameter: Any) -> None:
+        memory = _memory(parameter)
+        if memory is not None:
+            same = self._by_size.setdefault(memory[1], [])
+            same[:] = [held for held in same if held() is not None]
+            same.append(ref(parameter))
+
+    def hold(self, tensor: Any) -> bool:
+        """Whether a tensor is a parameter, or lies where one does."""
+        memory = _memory(tensor)
+        held = self._by_size.get(memory[1], ()) if memory is not None else ()
+        return any(parameter is not None and _memory(parameter) == memory for parameter in (each() for each in held))
+
+
+def _memory(tensor: Any) -> tuple[int, int] | None:
+    """Where a tensor lies, and how many bytes; None for what has no memory, such as a module that is to be lazy."""
+    try:
+        storage = tensor.untyped_storage()
+        return (storage.data_ptr(), storage.nbytes()) if storage.data_ptr() else None
+    except (AttributeError, RuntimeError, NotImplementedError, ValueError):
+        return None
+
+
 class TorchDraws:
     """Reaches all that draws, and keeps the states of the streams of each generator."""
 
@@ -178,6 +212,7 @@ class TorchDraws:
         self._torch = torch
         self._streams = streams
         self._states = GeneratorStates()
+        self._parameters = Parameters()
         # The methods themselves: those that a training calls make streams start anew.
         self._set_state: Callable[..., Any] = torch.Generator.set_state
         self._is_compiling: Callable[[], bool] = getattr(
@@ -206,6 +241,7 @@ class TorchDraws:
         for name in ("manual_seed", "seed", "set_state"):
             seeding.follow_method(torch.Generator, name, self._states.forget)
         self._keep_states()
+        self._parameters.follow(torch)
         streams.out_of_sight.append(self._drawn_unseen)
 
     def _part_everywhere(self, name: str) -> None:
@@ -242,8 +278,9 @@ class TorchDraws:
         found = self._streams.stream_at(name, frame)
         if found != OTHER:
             return found
-        is_leaf = bool(args) and getattr(args[0], "requires_grad", False) is True and name.endswith("_")
-        return WEIGHTS if is_leaf or kwargs.get("requires_grad") is True else OTHER
+        filled = args[0] if args and name.endswith("_") else None
+        is_weight = getattr(filled, "requires_grad", False) is True or self._parameters.hold(filled)
+        return WEIGHTS if is_weight or kwargs.get("requires_grad") is True else OTHER
 
     def _drawn(self, generator: Any, stream: str, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         with self._streams.lock:

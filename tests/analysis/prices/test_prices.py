@@ -8,22 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isorun.diagnose.pricing import (
-    AS_IT_IS,
-    FEWEST_RUNS,
-    LADDER,
-    MadeRun,
-    PlannedRun,
-    PricedRuns,
-    applicable,
-    judged,
-    least_seconds,
-    made_run,
-    metric_of,
-    recommended,
-    rungs,
-    wanted_runs,
-)
+from isorun.analysis.prices import AS_IT_IS, LADDER, applicable, rungs
+from isorun.analysis.prices.choice import least_seconds, recommended, wanted_runs
+from isorun.analysis.prices.price import judged
+from isorun.analysis.prices.priced_runs import FEWEST_RUNS, MadeRun, PlannedRun, PricedRuns, made_run, metric_of
 from isorun.study.cells import Level
 from isorun.study.records import Series
 from record_builder import make_cell, make_record
@@ -75,6 +63,7 @@ def priced(world, taken=CPU, most=6, seconds=1e9, runs=None):
         ({KERNELS: 1.15, THREAD: 2}, [{SEED, THREAD}], (SEED, THREAD)),  # kernels were taken before, for nothing
         ({KERNELS: 3, THREAD: 1.5}, [{SEED, KERNELS}, {SEED, THREAD}], (SEED, THREAD)),  # the later one is cheaper
         ({KERNELS: 1.1, THREAD: 0.5}, [{SEED}], (SEED, THREAD)),  # faster, and not needed for the bits
+        ({KERNELS: 1.1, THREAD: 0.5}, [set()], (THREAD,)),  # nothing is needed, and it is cheaper with one thread
         ({KERNELS: 1.1, THREAD: 1.2, PATH: 1.3}, [{SEED, KERNELS, THREAD, PATH}], CPU),
         ({KERNELS: 1.1, THREAD: 1.2, PATH: 1.3}, [{SEED, PATH}], (SEED, PATH)),
     ],
@@ -140,6 +129,33 @@ def test_no_set_is_tried_without_a_step_that_is_known_to_be_needed():
     runs = priced(World({KERNELS: 1.3}, [{SEED, KERNELS}]), runs=PricedRuns(needed=(SEED,)))
     assert recommended(runs, CPU)[:2] == ((SEED, KERNELS), True)
     assert all(SEED in run.names for run in runs.made if run.names)
+
+
+def test_what_is_thought_to_be_needed_is_left_out_where_the_training_as_it_is_does_without():
+    runs = priced(World({THREAD: 0.5}, [set()]), runs=PricedRuns(needed=(SEED,)))
+    assert recommended(runs, CPU)[:2] == ((THREAD,), True)
+
+
+def test_nothing_has_to_be_done_where_what_is_faster_is_not_decided():
+    """Two runs of a smaller set are there, too few to say that it does: nothing is needed all the same."""
+    whole = priced(World({THREAD: 0.5}, [set()]))
+    runs = PricedRuns({run: made for run, made in whole.made.items() if run.block <= 102})
+    found = recommended(runs, CPU)
+    assert (found.names, found.whole, found.undecided) == (AS_IT_IS, False, None)
+
+
+def test_a_step_is_not_taken_for_a_time_that_chance_gives():
+    """Five rungs of the same time: the fastest of them is clearly faster in a few of a hundred measurements at most."""
+    worlds = (priced(World({}, [set()], noise=0.1, seed=seed)) for seed in range(100))
+    assert sum(recommended(runs, CPU).names != AS_IT_IS for runs in worlds) <= 8
+
+
+def test_blocks_that_are_at_hand_cost_nothing():
+    whole = priced(World({}, [{SEED, KERNELS}]))
+    again = PricedRuns()
+    while wanted := wanted_runs(again, CPU, 6, 1.0, lambda runs: any(run in whole.made for run in runs)):
+        again.made.update({run: whole.made[run] for run in wanted})
+    assert again.made == whole.made
 
 
 def test_no_block_is_begun_for_which_there_is_no_time_but_the_least_is_measured():
@@ -317,3 +333,6 @@ def test_what_starting_takes_counts_once_every_set_has_run():
     assert least_seconds(PricedRuns(first), CPU) == 4 * len(rungs(CPU)) * 2.0, "a first start may be slow but once"
     block = {PlannedRun(names, 1): MadeRun(seconds=2.0, wall_seconds=10.0) for names in rungs(CPU)}
     assert least_seconds(PricedRuns({**first, **block}), CPU) == 4 * len(rungs(CPU)) * 10.0
+    one, two = (PricedRuns({**first, **dict(list(block.items())[:number])}) for number in (1, 2))
+    assert least_seconds(one, CPU) == least_seconds(PricedRuns(first), CPU), "one run may have been held up"
+    assert least_seconds(two, CPU) == 4 * len(rungs(CPU)) * 10.0, "the others are not quicker"
