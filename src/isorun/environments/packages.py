@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.environments import Prepared, callers_variables, keep
+from isorun.environments import NO_ROOM, Prepared, callers_variables, keep
 from isorun.environments.interpreter import InterpreterEnvironment, Interpreters, find_program, is_python
 from isorun.errors import ExecutionError
 from isorun.study import FUNCTION, Environment
@@ -34,7 +34,6 @@ _PLACE: Final = "venv"
 _VERSION: Final = re.compile(r"3\.\d+(?:\.\d+)?")
 _PIP_FOR_OTHERS: Final = (22, 3)
 """From this one on pip installs for another interpreter, so that none need be in the environment."""
-_NO_ROOM: Final = "make room, or name another folder: ISORUN_CACHE=…; then run again: what was finished is kept"
 _SHOWN: Final = 1_000
 _VERSIONS_SHOWN: Final = 8
 _FROM_VERSIONS: Final = re.compile(r"\(from versions: ([^)]*)\)")
@@ -219,7 +218,7 @@ class _Maker:
         )
         if done.returncode != 0:
             said = _told(done.stderr) or _told(done.stdout) or f"exit code {done.returncode}"
-            raise _MakerFailed(said, _NO_ROOM if os.strerror(errno.ENOSPC) in said else hint)
+            raise _MakerFailed(said, NO_ROOM if os.strerror(errno.ENOSPC) in said else hint)
         return done.stdout
 
 
