@@ -281,6 +281,7 @@ def test_runs_of_a_version_are_not_called_old_when_the_working_copy_changes(repo
         ({"code": "mian"}, r"names like it: main[\s\S]*write 'main'"),
         ({"code": "--all"}, "no branch, tag or commit '--all'"),
         ({"code": ""}, "no branch, tag or commit ''"),
+        ({"code": "^main"}, r"no branch, tag or commit '\^main'"),
         ({"code": 3}, "it must be a table"),
         ({"code": {"reff": "v1.0"}}, "did you mean 'ref'"),
         *(
