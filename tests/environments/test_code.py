@@ -199,7 +199,7 @@ def test_what_a_run_put_in_place_of_a_link_is_removed(repository, version, inste
             place.write_text("x")
         else:
             place.symlink_to(repository.parent)
-        assert "data" in dict(one.told()[1])["checkout-written"]
+        assert "data" in dict(one.after_the_run()[1])["checkout-written"]
     with version.taken() as again:
         assert (again.working_folder / "data").readlink() == repository / "data"
 
@@ -213,7 +213,7 @@ def test_a_folder_around_a_link_may_become_a_file(repository):
     with version.taken() as one:
         shutil.rmtree(one.working_folder / "in")
         (one.working_folder / "in").write_text("")
-        assert [code for code, _ in one.told()[1]] == ["checkout-written"]
+        assert [code for code, _ in one.after_the_run()[1]] == ["checkout-written"]
     with version.taken() as again:
         assert (again.working_folder / "in" / "deep").is_symlink()
 
