@@ -82,9 +82,10 @@ def price(
         asked = metric or next(iter(given.metrics), "")
         ladder = _Ladder(keyed, opened, most=runs, seconds=seconds, path=path, metric=asked)
         outcome = carry_out(ladder, opened, keyed, observer)
-        told = workflow.store_conditions(opened.store)
+        of_the_store = workflow.store_conditions(opened.store)
     command = next(iter(given.approaches.values())).command
-    found = _Answer(ladder, keyed, outcome, command=command, steps=steps, path=path).price((*outcome.conditions, *told))
+    answer = _Answer(ladder, keyed, outcome, command=command, steps=steps, path=path)
+    found = answer.price((*outcome.conditions, *of_the_store))
     return replace(found, next_steps=tuple(_after(found, workflow.store_words(store))))
 
 
@@ -326,7 +327,7 @@ class _Answer:
         self._judged_by = next((kind for kind in (BY_NUMBERS, BY_DIGESTS, BY_WEIGHTS) if kind in kinds), "")
         self._compared = tuple(sorted({name for item in known for name in item.names}))
 
-    def price(self, told: Sequence[Condition]) -> Price:
+    def price(self, others: Sequence[Condition]) -> Price:
         """All there is to say."""
         ladder = self._ladder
         self._refuse_nothing()
@@ -347,7 +348,7 @@ class _Answer:
             cut_after=self._cut_after,
             study_lines=() if chosen is None else tuple(_study_lines(chosen, self._environment(chosen), self._path)),
             variables={} if chosen is None else self._outside(chosen),
-            conditions=(*self._conditions(sets, best), *told),
+            conditions=(*self._conditions(sets, best), *others),
             stopped=self._outcome.stopped,
             undecided=best.undecided,
             needs=best.needs,
@@ -429,8 +430,8 @@ class _Answer:
     def _about_digests(self, sets: Sequence[PricedSet]) -> Iterator[Condition]:
         if self._judged_by == BY_WEIGHTS:
             return
-        told = {note.message for record in self._records for note in record.notes if note.code == "no-digest"}
-        why = f" ({first_of(sorted(told), 1)})" if told else ""
+        reasons = {note.message for record in self._records for note in record.notes if note.code == "no-digest"}
+        why = f" ({first_of(sorted(reasons), 1)})" if reasons else ""
         add = "add isorun.result(weights=model) at the end of the training: its bits are then compared"
         if any(item.distinct is not None for item in sets):
             names = first_of(self._compared, 5, ", ")
