@@ -269,12 +269,26 @@ def test_paths_limit_which_commits_may_be_meant(tmp_path):
 def test_bits_are_told_by_digests_with_one_run_a_commit(tmp_path):
     folder = history(tmp_path, levels([0.9] * 9 + [0.8] * 7))
     result = bisected(folder, compute=trained(folder, digests=True), what="bits")
-    assert (result.first_bad.subject, result.runs, result.error_rate) == ("step 10", 4 + 4, 0.0)
+    assert (result.first_bad.subject, result.runs, result.error_rate) == ("step 10", 4 + 4 + 8, 1 / 256)
+    assert "differ by chance alone do that in at most 0.4 % of searches" in " ".join(str(result).split())
     assert "bits" in str(result)
     noisy = trained(folder)
     with pytest.raises(InputError, match="do not end with the same bits") as refused:
         bisected(folder, compute=noisy, what="bits")
     assert "other numbers: acc" in str(refused.value)
+
+
+def test_a_race_names_no_commit(tmp_path):
+    folder, seen = history(tmp_path, levels([0.9] * 9)), {}
+
+    def raced(job):
+        """The first runs of the later half all end in the other way, and no later one does."""
+        number = seen[job.cell.environment] = seen.get(job.cell.environment, 0) + 1
+        late = int(git(folder, "show", f"{job.environment.code['commit']}:conf.py").partition("#")[2]) > 4
+        return Computed({"acc": 0.5}, digests={"weights.final": str(late and number <= 2)})
+
+    with pytest.raises(InputError, match="do not end with the same bits"):
+        bisected(folder, compute=raced, what="bits")
 
 
 def test_the_thread_goes_on_with_the_runs_before_and_after_the_commit(tmp_path):
@@ -286,7 +300,7 @@ def test_the_thread_goes_on_with_the_runs_before_and_after_the_commit(tmp_path):
     shown = f"git show {result.first_bad.short}"
     assert result.next_steps == (shown, f"isorun env diff {before} {after}") == tuple(result.to_json()["next"])
     assert shown in str(result)
-    assert "8 runs of the two ends and 4 of the 14 commits between them" in " ".join(str(result).split())
+    assert "16 runs of the two ends and 4 of the 14 commits between them" in " ".join(str(result).split())
     assert result.to_json()["probes"][0]["run_ids"] == list(known["step 1"])
 
 

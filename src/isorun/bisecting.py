@@ -362,7 +362,7 @@ class _Halving(AbstractAgenda):
             commit = stretch.row[search.broken]
             end = "good" if search.broken == 0 else "bad"
             raise _broken_end(commit, end, self.reasons.get(commit.id, ""))
-        if isinstance(search, BitSearch) and search.unsteady in {0, search.count}:
+        if isinstance(search, BitSearch) and search.unsteady is not None:
             commit = stretch.row[search.unsteady]
             one, other, *_ = (bits for bits in dict.fromkeys(search.drawn[search.unsteady]) if bits is not None)
             raise InputError(

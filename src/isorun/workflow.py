@@ -89,7 +89,7 @@ __all__ = [
 _GRACE: Final = 120.0
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
 _TOLD_AT_ONCE: Final = frozenset(
-    ["shared-device", "bad-return", "lock-of-the-study", "checkout-changed", "checkout-written"]
+    ["shared-device", "bad-return", "several-trainings", "lock-of-the-study", "checkout-changed", "checkout-written"]
 )
 
 
@@ -281,7 +281,8 @@ def _seen_in_runs(study: Study, outcome: Outcome) -> tuple[Condition, ...]:
     logged = {name for record in outcome.records for name in (*record.results, *record.series)}
     as_declared = not outcome.records or logged.issuperset(study.metrics)
     asked = any(environment.switches for environment in study.environments.values())
-    if as_declared and not asked and not any(noted) and not any(restarts):
+    met = any("files" in record.environment for record in outcome.records)
+    if as_declared and not asked and not met and not any(noted) and not any(restarts):
         return ()
     from isorun.analysis.studies.conditions import told_at_once
 

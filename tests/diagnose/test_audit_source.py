@@ -375,3 +375,12 @@ def test_the_threads_to_hold_are_those_of_this_machine_in_the_words_of_the_frame
     [fix] = [item.fix for item in found if item.kind == "thread-count"]
     assert word in fix
     assert ("torch" in fix) == (package == "torch")
+
+
+def test_a_file_whose_name_would_make_lines_of_a_patch_has_none(tmp_path):
+    name = "a\n--- b.py"
+    (tmp_path / f"{name}.py").write_text("import random\nrandom.random()\n")
+    program = read_program(["python", f"{name}.py"], tmp_path, {})
+    found = examine_source(program)
+    assert "unseeded-generator" in {item.kind for item in found}
+    assert patch_for(program, found) == ""

@@ -108,6 +108,7 @@ RULES: Final = (
              "a path or a name"),
     FactRule(r"withheld values", COSMETIC, "secrets are told apart by a key of their store: two stores differ always"),
     FactRule(r"started", COSMETIC, "the time"),
+    FactRule(r"work\.(first_step\.)?(cpu_)?seconds", COSMETIC, "a time that was measured, and no cause of one"),
     FactRule(r"requested\.study_variables", COSMETIC, "names of variables; their values are compared by themselves"),
 )  # fmt: skip
 """The table: the first rule that fits says the kind; its rank, how suspicious a difference is."""

@@ -28,6 +28,8 @@ from isorun.study.parsing import CONTAINER, INTERPRETER, PACKAGES
 from isorun.worker.levels import OWN_VARIABLES
 
 __all__ = [
+    "CODE",
+    "NO_ROOM",
     "AbstractEnvironment",
     "Environments",
     "Folders",
@@ -42,6 +44,8 @@ __all__ = [
 Make = Callable[[Path], None]
 """Calls `Made.make` for one folder, in a process that can be ended."""
 
+NO_ROOM: Final = "make room, or name another folder: ISORUN_CACHE=…; then run again: what was finished is kept"
+"""The next step where the disk is full."""
 _LOOK_SECONDS: Final = 0.1
 _TIMES_MADE: Final = 3
 CODE: Final = "code"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -20,12 +21,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.environments import Prepared, callers_variables, keep
+from isorun.environments import NO_ROOM, Prepared, callers_variables, keep
 from isorun.environments.interpreter import InterpreterEnvironment, Interpreters, find_program, is_python
 from isorun.errors import ExecutionError
 from isorun.study import FUNCTION, Environment
-from isorun.study.parts import lines_elsewhere, package_settings
-from isorun.worker.usercode import hash_of_file
+from isorun.study.parts import lines_elsewhere, lock_content, package_settings
 
 __all__ = ["RESOLVED", "PackagesEnvironment", "Resolved"]
 
@@ -34,7 +34,11 @@ _VENV: Final = "venv"
 _VERSION: Final = re.compile(r"3\.\d+(?:\.\d+)?")
 _PIP_FOR_OTHERS: Final = (22, 3)
 """From this one on pip installs for another interpreter, so that none need be in the environment."""
-_NO_ROOM: Final = "make room, or name another folder: ISORUN_CACHE=…; then run again: what was finished is kept"
+_HEARD: Final = re.compile(
+    r"(?:PIP|UV|CMAKE|SETUPTOOLS|SKBUILD)_|(?:CC|CXX|FC|(?:C|CPP|CXX|F|LD|ARCH|RUST)FLAGS)$", re.IGNORECASE
+)
+"""Variables that installers listen to, and the compilers that they start."""
+_NAMES_FILES: Final = re.compile(r"FIND_LINKS|CONSTRAINT|OVERRIDE|REQUIREMENT|CONFIG_FILE", re.IGNORECASE)
 _SHOWN: Final = 1_000
 _VERSIONS_SHOWN: Final = 8
 _FROM_VERSIONS: Final = re.compile(r"\(from versions: ([^)]*)\)")
@@ -65,11 +69,22 @@ class PackagesEnvironment(InterpreterEnvironment):
         self._settings = package_settings(declared.settings, f"environments.{declared.name}.settings", None)
 
     def made_from(self) -> Any:
-        """Requirements in any order, the content of the lock, and the Python below: its version and platform."""
+        """Requirements in any order, the content of the lock, and the Python below: its version and platform.
+
+        And what the study itself tells the installer by variables. Those of the caller are the way to a registry, as
+        they are for everything else that is installed here.
+        """
         below = self._python_below()
         settings = {**self._settings, "requirements": sorted(self._settings.get("requirements", ()))}
         settings.pop("lock", None)  # whatever it is called
-        return [below[1:], settings]
+        told = {name: value for name, value in self._declared.env.items() if _HEARD.match(name)}
+        named = [
+            _content_of(self.study_folder / word.removeprefix("file://"))
+            for name in sorted(told)
+            if _NAMES_FILES.search(name)
+            for word in re.findall(r"[^\s,]+", told[name])
+        ]
+        return [below[1:], settings, *([told, named] if told else [])]
 
     def make(self, folder: Path, tell: Callable[[str], None]) -> None:
         """Make the virtual environment, install, and keep what was installed: without that it counts for nothing."""
@@ -97,15 +112,16 @@ class PackagesEnvironment(InterpreterEnvironment):
     def _checked_lock(self, name: str) -> str:
         """The lock, which must be the one that the study was read with: the environment is known by its content."""
         lock = self.study_folder / name
-        found = hash_of_file(lock) if lock.is_file() else ""
-        if found != self._settings["sha256"]:
+        try:
+            content, found = lock_content(lock), "another content"
+        except OSError as error:
+            content, found = b"", error.strerror or str(error)
+        if hashlib.sha256(content).hexdigest() != self._settings["sha256"]:
             what = (
                 f"the lock {name} of the environment {self._declared.name!r} is not the one that the study began with"
             )
-            raise ExecutionError(
-                what, found="another content" if found else "no such file", hint="start the study again"
-            )
-        if lines := lines_elsewhere(lock.read_text(encoding="utf-8", errors="replace")):
+            raise ExecutionError(what, found=found, hint="start the study again")
+        if lines := lines_elsewhere(content.decode(errors="replace"), lock.name):
             raise ExecutionError(f"the lock {lock} does not hold all that it asks for", found=lines[0])
         return str(lock)
 
@@ -192,6 +208,17 @@ def _installed(venv: Path) -> dict[str, str]:
     return dict(sorted(names.items()))
 
 
+def _content_of(path: Path) -> Any:
+    """What a file holds, or which files lie in a folder, by their sizes and times; None where there is neither."""
+    try:
+        if path.is_dir():
+            found = sorted(path.iterdir())
+            return [[one.name, one.stat().st_size, one.stat().st_mtime_ns] for one in found if one.is_file()]
+        return hashlib.sha256(lock_content(path)).hexdigest()
+    except (OSError, ValueError):
+        return None
+
+
 class _MakerFailed(Exception):
     def __init__(self, said: str, hint: str) -> None:
         super().__init__(said)
@@ -219,7 +246,7 @@ class _Maker:
         )
         if done.returncode != 0:
             said = _told(done.stderr) or _told(done.stdout) or f"exit code {done.returncode}"
-            raise _MakerFailed(said, _NO_ROOM if os.strerror(errno.ENOSPC) in said else hint)
+            raise _MakerFailed(said, NO_ROOM if os.strerror(errno.ENOSPC) in said else hint)
         return done.stdout
 
 
@@ -288,6 +315,8 @@ def _told(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     errors = [_FROM_VERSIONS.sub(_latest, line) for line in errors if not line.startswith("Ignored the following")]
+    if errors == ["Exception:"]:  # pip itself has failed, and says why at the end
+        errors = lines[-1:]
     if not errors:
         first = next((at for at, line in enumerate(lines) if line.startswith(("×", "error:"))), 0)
         errors = [line.lstrip("×╰─▶│ ").removeprefix("error: ") for line in lines[first:]]

@@ -120,7 +120,13 @@ def _how_sure(result: Bisection) -> str:
     between = f" and {probed} of the {count(result.commits - 1, 'commit')} between them" if result.commits > 1 else ""
     of_all = f"{count(result.runs, 'run')} of the two ends{between}"
     if result.what == _BITS:
-        return f"{of_all}; right where bits that changed once did not change back."
+        if not result.found:
+            return f"{of_all}."
+        return (
+            f"{of_all}; right where bits that changed once did not change back. Both sides of the change ran again and "
+            f"ended as before: bits that differ by chance alone do that in at most {100 * result.error_rate:.1g} % of "
+            "searches."
+        )
     return f"{of_all}; wrong in at most {100 * result.error_rate:g} % of such searches, all comparisons together."
 
 

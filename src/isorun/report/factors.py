@@ -239,8 +239,7 @@ def _streams(result: FactorEffects) -> Iterator[str]:
         alone = [row for row in item.shares if row.group.startswith("streams=")]
         if alone:
             parts = (
-                f"{row.group.partition('=')[2]} {percentage(row.share)} % "
-                f"({percentage(row.lower)} to {percentage(row.upper)} %)"
+                f"{_stream(row.group)} {percentage(row.share)} % ({percentage(row.lower)} to {percentage(row.upper)} %)"
                 for row in sorted(alone, key=lambda row: -row.share)
             )
             held = f"{item.held.label}: " if len(result.shares) > 1 else ""
@@ -249,7 +248,12 @@ def _streams(result: FactorEffects) -> Iterator[str]:
                 f"each alone makes: {', '.join(parts)} (95 % intervals, values taken as normal)."
             )
         for source, why_not in item.unknown:
-            yield f"How much of it {source.partition('=')[2]} makes is not known: {why_not}."
+            yield f"How much of it {_stream(source)} makes is not known: {why_not}."
+
+
+def _stream(source: str) -> str:
+    words = source.partition("=")[2]
+    return "run-to-run noise (streams = none)" if words == "none" else words
 
 
 def _added(result: FactorEffects) -> Iterator[str]:

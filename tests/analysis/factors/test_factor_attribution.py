@@ -361,6 +361,36 @@ def test_runs_that_never_vary_have_no_shares():
     assert found.shares[0].why_not
 
 
+def test_spreads_that_differ_are_told_with_an_effect(no_shares):
+    study = study_of(seeds=list(range(1, 13)))
+
+    def wider(by):
+        return lambda cell: (
+            0.8 + 0.02 + 0.001 * by * noise("n", cell.seed)
+            if "mode=b" in cell.environment
+            else 0.8 + 0.001 * noise("m", cell.seed)
+        )
+
+    codes = {}
+    for by in (1, 10):
+        found = isorun.factors(study, store=trained(study, wider(by)))
+        codes[by] = [one.message for one in found.conditions if one.code == "unequal-spreads"]
+        assert any(effect.told for effect in found.effects if effect.value == "b")
+    assert codes[1] == []
+    (message,) = codes[10]
+    assert message.startswith("mode=b: values spread ")
+    assert "times more than the baseline's" in message
+
+
+def test_seeds_that_no_two_sides_share_are_told(no_shares):
+    study = study_of(seeds=[1, 2, 3, 4])
+    store = trained(study, seeded, skip=lambda cell: (cell.seed > 2) == ("mode=b" in cell.environment))
+    found = isorun.factors(study, store=store)
+    told = [one.message for one in found.conditions if one.code == "cells-missing" and one.message.startswith("mode=b")]
+    assert len(told) == 1
+    assert told[0].endswith("not both sides have a finished run of seed 1, 2, 3, 4; nothing is known of it")
+
+
 def test_flips_of_a_factor_stand_beside_those_of_seeds(no_shares):
     study = study_of(approaches={"net": "python net.py", "tree": "python tree.py"})
 
@@ -384,7 +414,15 @@ def test_seeds_alone_turn_orders_and_ties_are_none():
     scores = {"a": {"p": {"1": 0.1, "2": 0.4}, "q": {"1": 0.1}}, "b": {"p": {"1": 0.2, "2": 0.3}, "q": {"1": 0.1}}}
     found = factor_flips(scores, [("p", "q")], factor="f", value="1", config="", level="")
     assert (found.seeds_turned, found.seeds_compared) == (1, 1)
-    assert (found.turned, found.compared) == (0, 1)
+    assert (found.turned, found.compared, found.share) == (0, 0, None)
+    assert (found.pairs, found.means_turned) == (1, 0)
+    scores = {
+        "a": {"p": {"1": 1.0, "2": 1.0, "3": 1.0}, "q": {"1": 0.0, "2": 1.0, "3": 1.0}},
+        "b": {"p": {"1": 0.0, "2": 1.0, "3": 0.0}, "q": {"1": 1.0, "2": 1.0, "3": 1.0}},
+    }
+    found = factor_flips(scores, [("p", "q")], factor="f", value="1", config="", level="")
+    assert (found.turned, found.compared, found.share) == (1, 1, 1.0)
+    assert (found.seeds_turned, found.seeds_compared) == (0, 1)
     assert factor_flips({"a": scores["a"]}, [("p", "q")], factor="f", value="1", config="", level="") is None
 
 

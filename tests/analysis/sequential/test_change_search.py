@@ -206,10 +206,21 @@ def bits(count, draw):
 
 
 @pytest.mark.parametrize("culprit", [1, 9, 16])
-def test_bits_take_one_run_a_commit(culprit):
+def test_bits_take_one_run_a_commit_and_both_sides_of_what_is_found_four_more(culprit):
     search, runs = bits(16, lambda position, _: "new" if position >= culprit else "old")
     assert (search.low, search.high) == (culprit - 1, culprit)
-    assert runs == 4 + 4
+    assert runs == 4 + 4 + 8 + (culprit in {1, 16})
+
+
+@pytest.mark.parametrize("often", [0.2, 0.5])
+def test_bits_that_differ_by_chance_name_no_place(often):
+    rng, named, unsteady = np.random.default_rng(3), 0, 0
+    for _ in range(500):
+        search, _ = bits(16, lambda *_: bool(rng.random() < often))
+        unsteady += search.unsteady is not None
+        named += bool(search.differs) and search.unsteady is None
+    assert named <= 500 * BitSearch.chance + 4  # 1 in 256 at most
+    assert unsteady > 250
 
 
 def test_of_several_changes_of_bits_the_first_is_looked_for_and_the_others_are_told():

@@ -15,7 +15,7 @@ from isorun.analysis.evidence import Condition, some, voided
 from isorun.analysis.evidence.judged import DIRECTION_CODES, JudgedMetric
 from isorun.analysis.evidence.provenance import effective
 from isorun.analysis.evidence.units import FEWEST_UNITS, REPEAT, Counting, unit_labels, units_of
-from isorun.analysis.factors import FactorEffect, FactorEffects, HeldFixed, Interaction, VarianceSources
+from isorun.analysis.factors import ALPHA, FactorEffect, FactorEffects, HeldFixed, Interaction, VarianceSources
 from isorun.analysis.factors.beside import ValueDigests, missing_cells, packages_beside, seed_changes, value_digests
 from isorun.analysis.factors.contrasts import (
     PAIRED,
@@ -35,7 +35,7 @@ from isorun.analysis.measurements import Group, Measurements, read_table
 from isorun.analysis.mixed.hypotheses import variance_shares
 from isorun.analysis.mixed.model import mixed_model
 from isorun.analysis.mixed.result import VarianceShare
-from isorun.analysis.samples import adjusted
+from isorun.analysis.samples import FloatArray, adjusted
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.study_result import UNIT, StudyResult, StudySides, run_table, study_sides
 from isorun.errors import InputError
@@ -49,6 +49,8 @@ __all__ = ["QUESTION", "FactorQuestion", "attributed"]
 QUESTION: Final = "question"
 STREAMS: Final = "streams"
 _NO_BASELINE: Final = "no run of the baseline finished"
+_OTHER_SPREAD: Final = 3.0
+"""By so many times must sds differ, beyond what chance does, to be told."""
 _BETWEEN: Final = frozenset({"sides-differ-in-code"})
 
 
@@ -294,6 +296,7 @@ def _effect(
         *packages_beside(part.records, between, asked.design.factors[factor], value),
         *_too_few(asked, part, tested, weights, name),
         *_skewed(name, tested),
+        *(_unequal(name, tested) if factor != STREAMS else ()),
         *(_one_kept_draw() if factor == STREAMS and tested.p is not None else ()),
         *_against(asked, part, weights),
     )
@@ -402,6 +405,26 @@ def _skewed(name: str, tested: UnitDifference) -> Iterator[Condition]:
             "look at the seeds one by one (--json, --figure), or add more",
             voids=True,
         )
+
+
+def _unequal(name: str, tested: UnitDifference) -> Iterator[Condition]:
+    """Another spread is another law, and Student's test relies on what it does not know: that it is symmetric."""
+    if tested.test != PAIRED or tested.p is None or tested.p >= ALPHA or tested.units < 3 or not tested.low.std() > 0:
+        return
+    ratio, lower, upper = variance_ratio(tested.high, tested.low)
+    if ratio > _OTHER_SPREAD**2 and lower > 1.0:
+        by = "more"
+    elif ratio < _OTHER_SPREAD**-2 and upper < 1.0:
+        by = "less"
+    else:
+        return
+    times = ratio**0.5 if by == "more" else ratio**-0.5
+    yield Condition(
+        "unequal-spreads",
+        f"{name}: values spread {times:.0f} times {by} than the baseline's, so not only their mean differs; where the "
+        "wider ones have a long tail, the test claims a difference of means too often",
+        "look at the seeds one by one (--json, --figure), or add more: with many seeds the tail matters less",
+    )
 
 
 def _corrected(
@@ -516,13 +539,13 @@ def _stream_shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
     if not whole:
         return VarianceSources(part.held, (), 'shares are of the variance at streams = "all", which is not there')
     shares, unknown = [], []
+    noise = part.values[by_words["none"]] if "none" in by_words else {}
     for words, point in by_words.items():
-        by_seed = part.values[point]
-        seeds = sorted(whole.keys() & by_seed.keys())
-        alone, together = (np.array([values[seed] for seed in seeds], dtype=np.float64) for values in (by_seed, whole))
-        if words == "none" or len(seeds) < 3 or not together.std() > 0:
+        alone, together = _of_both(part.values[point], whole)
+        if alone.size < 3 or not together.std() > 0 or (words == "none" and not alone.std() > 0):
             continue
-        why_not = _out_of_reach(part.records.get(point, ()))
+        of_noise = "" if words == "none" else _like_noise(part.values[point], noise)
+        why_not = _out_of_reach(part.records.get(point, ())) or of_noise
         if why_not:
             unknown.append((f"{STREAMS}={words}", why_not))
         else:
@@ -530,6 +553,28 @@ def _stream_shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
     known = shares or unknown
     return VarianceSources(
         part.held, tuple(shares), "" if known else "it takes three seeds that differ", tuple(unknown)
+    )
+
+
+def _of_both(first: Mapping[str, float], second: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:
+    """The values of the seeds that are on both sides."""
+    seeds = sorted(first.keys() & second.keys())
+    one, other = (np.array([values[seed] for seed in seeds], dtype=np.float64) for values in (first, second))
+    return one, other
+
+
+def _like_noise(alone: Mapping[str, float], noise: Mapping[str, float]) -> str:
+    """Why a share is none of a stream's: runs in which no stream follows the seed vary as much."""
+    some, nothing = _of_both(alone, noise)
+    if some.size < 3 or not nothing.std() > 0:
+        return ""
+    ratio, lower, upper = variance_ratio(some, nothing)
+    if lower > 1.0:
+        return ""
+    between = " to ".join(f"{100.0 * value:.0f}" for value in (lower, upper))
+    return (
+        f"not told from run-to-run noise: it varies by {100.0 * ratio:.0f} % ({between} %) of the variance of runs in "
+        "which no stream follows the seed"
     )
 
 

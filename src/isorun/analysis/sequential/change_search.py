@@ -28,7 +28,7 @@ import math
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -53,6 +53,7 @@ _MOST_FAILURES: Final = 1
 _OF_THE_REST: Final = 1.5
 """A second change as large as the first would show in as many runs in half of the searches only."""
 _PLANNED_SHARE: Final = 0.8
+_DRAWN_AGAIN: Final = 4
 _SPENDING: Final = "pocock"
 """Changes worth a search are most often large, and it claims those with the fewest runs."""
 
@@ -344,8 +345,15 @@ class BitSearch(AbstractChangeSearch):
     """Bits: a draw is what tells one result from another to the last bit, None where the run failed.
 
     Draws of a position repeat one another: the first two of either end show whether they do, and so do those of a
-    position that is like neither. unsteady: a position whose draws differ.
+    position that is like neither. Before a step is named, both sides of it are drawn again: two positions alike, whose
+    draws are one or the other by chance, would have to give the one four times and the other four times. unsteady: a
+    position whose draws differ.
     """
+
+    chance: ClassVar[float] = 0.25**_DRAWN_AGAIN
+    """At most so often would these draws part two positions of one law, whatever led to them."""
+    drawn_again: ClassVar[int] = 2 * _DRAWN_AGAIN
+    """How many draws that takes; one more where one side had one draw and the other two."""
 
     unsteady: int | None = None
 
@@ -372,6 +380,15 @@ class BitSearch(AbstractChangeSearch):
         """What is asked for is the first change of all."""
         del position
         return True
+
+    def _compare_rest(self) -> Requests:
+        needed = (
+            max(len(self.drawn[position]) - self._failures(position) for position in (self.low, self.high))
+            + _DRAWN_AGAIN
+        )
+        yield from self._gather((self.low, self.high), needed)
+        unsteady = (position for position in (self.low, self.high) if len(self._bits(position)) > 1)
+        self.unsteady = next(unsteady, self.unsteady)
 
     def _bits(self, position: int) -> frozenset[Any]:
         return frozenset(bits for bits in self.drawn[position] if bits is not None)

@@ -241,7 +241,7 @@ def bisection_of(
         verdict=RANGE if verdict == FOUND and first_bad is None else verdict,
         first_bad=first_bad,
         candidates=candidates,
-        error_rate=question.alpha if question.what == SCORE else 0.0,
+        error_rate=question.alpha if question.what == SCORE else BitSearch.chance,
         probes=probes,
         runs=runs,
         made=made,
@@ -330,7 +330,11 @@ def _expected(row: CommitRange, question: BisectionQuestion) -> dict[str, Any]:
     """How many probes and runs halving takes, at best and where every probe takes its whole budget."""
     probes = math.ceil(math.log2(max(len(row.row) - 1, 1)))
     if question.what == BITS:
-        return {"planned": probes, "fewest": 4 + probes, "most": 4 + 2 * probes}
+        return {
+            "planned": probes,
+            "fewest": 4 + probes + BitSearch.drawn_again,
+            "most": 4 + 2 * probes + BitSearch.drawn_again + 1,
+        }
     search = question.search(row.row, len(row.everything))
     assert isinstance(search, ScoreSearch)
     rule = search.rule(search.shares.level(0))

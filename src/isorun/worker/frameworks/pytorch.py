@@ -157,6 +157,9 @@ class Torch(Framework):
             _fix_kernels(module, settings, recorder)
         elif settings.switches:
             guarded(recorder.folder, "answering torch's settings", _answer_switches)(module, settings, recorder)
+        from ..touched import follow_saves  # which stands on this room
+
+        guarded(recorder.folder, "following torch.save", follow_saves)(module)
         watch = TorchWatch(module, recorder)
         if recorder.rank == 0:
             watch.follow_optimizers()
