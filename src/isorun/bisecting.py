@@ -94,7 +94,7 @@ def bisect(
         outcome = workflow.carry_out_agenda(agenda, session, everywhere, observer)
         agenda.end()
     known = {condition.code for condition in agenda.conditions} | _OF_REPORTS
-    told = tuple(condition for condition in outcome.conditions if condition.code not in known)
+    of_the_runs = tuple(condition for condition in outcome.conditions if condition.code not in known)
     return bisection_of(
         row,
         question,
@@ -106,7 +106,7 @@ def bisect(
         reasons=agenda.reasons,
         run_ids=agenda.run_ids,
         store=workflow.store_words(store),
-        conditions=(*agenda.conditions, *told),
+        conditions=(*agenda.conditions, *of_the_runs),
     )
 
 
