@@ -206,8 +206,8 @@ class _Halving(AbstractAgenda):
         self._range = row
         self._question = question
         self._store = store
-        self._steps = search.steps()
-        self._wanted: Wanted | None = next(self._steps)
+        self._requests = search.requests()
+        self._wanted: Wanted | None = next(self._requests)
         self._branches: list[tuple[Commit, ...]] | None = None
         self._open: set[str] = set()
         self._ended: set[str] = set()
@@ -226,7 +226,7 @@ class _Halving(AbstractAgenda):
         """What is missing of what is wanted; nothing where that has not ended, or the search is over."""
         while not self._open and self._wanted is not None:
             row = self.stretches[-1].row
-            asked = {cell.id: cell for place, draws in self._wanted.items() for cell in self.cells(row[place], draws)}
+            asked = {cell.id: cell for at, draws in self._wanted.items() for cell in self.cells(row[at], draws)}
             self._read_records(asked)
             missing = [cell for key, cell in asked.items() if key not in self._ended]
             if missing:
@@ -252,7 +252,7 @@ class _Halving(AbstractAgenda):
 
     def end(self) -> None:
         """Nothing more is made."""
-        self._steps.close()
+        self._requests.close()
 
     def cells(self, commit: Commit, draws: int) -> tuple[Cell, ...]:
         """The first so many draws of a commit, in the order in which they are looked at."""
@@ -291,9 +291,9 @@ class _Halving(AbstractAgenda):
         """Tell the search what its runs gave, and hear what it wants next."""
         assert self._wanted is not None
         row = self.stretches[-1].row
-        values = self._values({row[place]: draws for place, draws in self._wanted.items()})
+        values = self._values({row[position]: draws for position, draws in self._wanted.items()})
         try:
-            self._wanted = self._steps.send({place: values[row[place].id] for place in self._wanted})
+            self._wanted = self._requests.send({position: values[row[position].id] for position in self._wanted})
         except StopIteration:
             self._refuse_broken(self.stretches[-1])
             self._go_into_merge()
@@ -414,8 +414,8 @@ class _Halving(AbstractAgenda):
             shares = getattr(search, "shares", None)
             inner = self._question.search(branch, len(branch), shares)
             self.stretches.append(Stretch(branch, inner))
-            self._steps = inner.steps()
-            self._wanted = next(self._steps)
+            self._requests = inner.requests()
+            self._wanted = next(self._requests)
             return
 
 

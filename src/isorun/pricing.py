@@ -316,7 +316,7 @@ class _Answer:
         self._outcome = outcome
         self._command = tuple(command)
         self._typed = f"-- {shlex.join(command)}"
-        self._steps = steps
+        self._cut_after = steps
         self._path = path
         self._records = list(ladder.records.values())
         bits = [bits_of(record) for record in self._records]
@@ -344,7 +344,7 @@ class _Answer:
             tried=tried,
             not_applicable=(*ladder.left_out, *self._failed()),
             recommended=chosen,
-            steps_cut=self._steps,
+            cut_after=self._cut_after,
             study_lines=() if chosen is None else tuple(_study_lines(chosen, self._environment(chosen), self._path)),
             variables={} if chosen is None else self._outside(chosen),
             conditions=(*self._conditions(sets, best), *told),
@@ -369,7 +369,7 @@ class _Answer:
 
     def _more_time(self) -> str:
         cut = "--steps 200, which ends each run after 200 optimizer steps where these are seen"
-        shorter = f"fewer --steps than {self._steps}" if self._steps else cut
+        shorter = f"fewer --steps than {self._cut_after}" if self._cut_after else cut
         return f"the same command with {shorter}, or with --seconds {self._ladder.too_long * 1.5:.0f}"
 
     def _failed(self) -> Iterator[NotApplicable]:
@@ -447,17 +447,18 @@ class _Answer:
     def _about_metric(self, sets: Sequence[PricedSet]) -> Iterator[Condition]:
         if all(item.sd is None for item in sets):
             what = f"told no {self._ladder.metric or 'metric'}"
-            ended = " before they were ended" if self._steps else ""
+            ended = " before they were ended" if self._cut_after else ""
             message = f"no spread can be told: the runs {what}{ended}"
-            step = "more --steps, or whole trainings" if self._steps else "print it, or call isorun.log; --metric NAME"
+            step = (
+                "more --steps, or whole trainings" if self._cut_after else "print it, or call isorun.log; --metric NAME"
+            )
             yield Condition("no-metric", message, step)
 
     def _about_cuts(self) -> Iterator[Condition]:
         uncut = [record for record in self._records if not (effective(record).get("work") or {}).get("cut")]
-        if self._steps and uncut:
-            message = (
-                f"{len(uncut)} of {len(self._records)} runs were not ended after {self._steps} steps, but at their end"
-            )
+        if self._cut_after and uncut:
+            of_all = f"{len(uncut)} of {len(self._records)} runs"
+            message = f"{of_all} were not ended after {self._cut_after} steps, but at their end"
             yield Condition("not-cut", message, "fewer --steps; docs/price.md says whose optimizers are seen")
 
     def _about_times(self, sets: Sequence[PricedSet]) -> Iterator[Condition]:

@@ -638,19 +638,17 @@ def factors(
     found = study_results(workflow.analyse_records(known, records, told), selection)
     assert found.study is not None
     sides = found.sides("environment", (), where)
-    chosen = selection or found.study.selections[0].name
-    judged = [run for group in found.study.groups for run in group.selection(chosen).runs]
     return attributed(
-        FactorQuestion(
+        FactorQuestion.of_study(
             declared.factors,
             found.study,
-            found.table.where(where or {}),
-            {record.run_id: record for record in records},
+            records,
             found.metric(value, None),
-            found.counting(None if unit == QUESTION else unit, sides),
-            {run.run_id: run.selected.step for run in judged},
-            unit,
-            drop_missing,
+            table=found.table.where(where or {}),
+            counting=found.counting(None if unit == QUESTION else unit, sides),
+            selection=selection or None,
+            unit=unit,
+            drop_missing=drop_missing,
         )
     )
 

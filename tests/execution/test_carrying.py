@@ -90,7 +90,7 @@ def test_the_folder_of_a_run_keeps_its_record_and_only_the_user_can_read_it(make
     assert record.where == {
         "host": os.uname().nodename,
         "folder": str(run_folder(job)),
-        "python": record.environment["requested"]["python"],
+        "python": record.environment["made"]["python"],
     }
 
 
@@ -148,7 +148,7 @@ def test_a_record_that_cannot_be_written_as_json_is_a_failed_run(make_job, tmp_p
 
 def test_a_module_that_is_missing_names_the_interpreter_and_the_remedy(make_job, local):
     record = execute(local(), make_job(script="import no_such_module_at_all"))
-    python = record.environment["requested"]["python"]
+    python = record.environment["made"]["python"]
     assert record.reason.startswith("exit code 1: ModuleNotFoundError: No module named 'no_such_module_at_all' in ")
     assert f"`{python} -m pip install`" in record.reason
     assert "--python" in record.reason

@@ -15,11 +15,10 @@ from isorun.execution import job_of
 from isorun.study.cells import cells_of
 from isorun.study.design import document_of, study_from_document
 from isorun.worker import frameworks, seeding, streams
-from isorun.worker.frameworks import switches
-from isorun.worker.frameworks.probes import torch_draws
-from isorun.worker.frameworks.probes.torch_draws import GeneratorStates
+from isorun.worker.frameworks import switches, torch_draws
 from isorun.worker.frameworks.python import Python
 from isorun.worker.frameworks.switches import STREAM_NAMES, StreamRequest, stream_request
+from isorun.worker.frameworks.torch_draws import GeneratorStates
 from isorun.worker.recorder import Recorder
 
 EACH = STREAM_NAMES[:4]

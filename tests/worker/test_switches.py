@@ -121,6 +121,7 @@ def test_variables_of_a_study_ask_for_switches_too():
     asked = switches.asked_by({"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "2", "MKL_CBWR": "AVX2,STRICT", "A": "1"})
     assert asked == {"threads": "2", "mkl": "avx2-strict"}
     assert switches.asked_by({"ATEN_CPU_CAPABILITY": "default"}) == {"cpu": "baseline"}
+    assert switches.asked_by({"TF_NUM_INTRAOP_THREADS": "3", "TF_NUM_INTEROP_THREADS": "4"}) == {"threads": "3"}
     assert switches.asked_of({"env": {"OMP_NUM_THREADS": "1"}, "threads": 2, "switches": {"cpu": "avx2"}}) == {
         "threads": "2",
         "cpu": "avx2",

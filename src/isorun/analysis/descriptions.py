@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 from isorun.analysis import Told
 from isorun.analysis.environments import library_name
 from isorun.analysis.evidence import first_of, some
-from isorun.analysis.evidence.provenance import effective, files_of
+from isorun.analysis.evidence.provenance import effective, files_of, made, requested
 from isorun.study.cells import Level
 from isorun.study.records import RunRecord
 from isorun.worker.frameworks import DISTRIBUTIONS, LIBRARIES
@@ -56,7 +56,7 @@ class CheckedItem:
 class EnvironmentDescription(Told):
     """An environment for a paper. run: its id; empty for this machine, of which no training is known.
 
-    effective, requested: what it was made from, as recorded.
+    effective, made, requested: what it was made from, as recorded.
     """
 
     told_as: ClassVar[str] = "environment"
@@ -66,6 +66,7 @@ class EnvironmentDescription(Told):
     checklist: tuple[CheckedItem, ...]
     effective: Mapping[str, Any] = field(default_factory=dict)
     requested: Mapping[str, Any] = field(default_factory=dict)
+    made: Mapping[str, Any] = field(default_factory=dict)
 
     def in_state(self, state: str) -> tuple[CheckedItem, ...]:
         """The items that are recorded, recorded in part, or missing."""
@@ -78,22 +79,24 @@ class EnvironmentDescription(Told):
             "sentence": self.sentence,
             "checklist": [item.to_json() for item in self.checklist],
             "effective": dict(self.effective),
+            "made": dict(self.made),
             "requested": dict(self.requested),
         }
 
 
 def description_of_run(record: RunRecord) -> EnvironmentDescription:
     """The environment that a run was made in."""
-    inside, requested = effective(record), _mapping(record.environment.get("requested"))
-    parts = [*_machine(inside), *_image(requested), *_software(inside), *_way_of_computing(inside, requested)]
+    inside, asked, found = effective(record), requested(record), made(record)
+    parts = [*_machine(inside), *_image(found), *_software(inside), *_way_of_computing(inside, asked)]
     level = record.cell.level
     parts.append(f"determinism level {level} ({level.meaning}), {_seeds(record)}")
     return EnvironmentDescription(
         record.run_id,
         _sentence("Trained", parts),
-        tuple(_run_checklist(record, inside, requested)),
+        tuple(_run_checklist(record)),
         inside,
-        requested,
+        asked,
+        found,
     )
 
 
@@ -167,10 +170,10 @@ def _driver(inside: Mapping[str, Any]) -> str:
     return found[0] if found else said
 
 
-def _image(requested: Mapping[str, Any]) -> Iterator[str]:
-    image_id = str(requested.get("image_id") or "").removeprefix("sha256:")
-    if requested.get("image") and image_id:
-        yield f"in the container image {requested['image']} (sha256 {image_id[:_SHORT]})"
+def _image(found: Mapping[str, Any]) -> Iterator[str]:
+    image_id = str(found.get("image_id") or "").removeprefix("sha256:")
+    if found.get("image") and image_id:
+        yield f"in the container image {found['image']} (sha256 {image_id[:_SHORT]})"
 
 
 def _software(inside: Mapping[str, Any]) -> Iterator[str]:
@@ -207,14 +210,14 @@ def _libraries(inside: Mapping[str, Any]) -> dict[str, str]:
     return dict(sorted(found.items(), key=lambda item: order.get(item[0], len(order))))
 
 
-def _way_of_computing(inside: Mapping[str, Any], requested: Mapping[str, Any]) -> Iterator[str]:
+def _way_of_computing(inside: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
     threads = _threads(inside)
     if threads:
         yield f"threads: {', '.join(f'{name} {number}' for name, number in threads.items())}"
     told = list(_answers(_mapping(inside.get("switches"))))
-    asked = [f"{name}={value}" for name, value in _mapping(requested.get("switches")).items()]
-    if told or asked:
-        request = [f"(asked for: {', '.join(asked)})"] if asked else []
+    switches = [f"{name}={value}" for name, value in _mapping(asked.get("switches")).items()]
+    if told or switches:
+        request = [f"(asked for: {', '.join(switches)})"] if switches else []
         yield " ".join([", ".join(told) or "no library told its switches", *request])
 
 
@@ -246,13 +249,13 @@ def _seeds(record: RunRecord) -> str:
     return f"{given}, the training's own seeds: {first_of(dict.fromkeys(own), 3, ', ')}" if own else given
 
 
-def _run_checklist(record: RunRecord, inside: Mapping[str, Any], requested: Mapping[str, Any]) -> Iterator[CheckedItem]:
-    files = dict(files_of(record))
+def _run_checklist(record: RunRecord) -> Iterator[CheckedItem]:
+    inside, asked, files = effective(record), requested(record), dict(files_of(record))
     yield from _code_items(record.code, [path for path in files if _SOURCE.fullmatch(path)])
-    yield _data(files, requested)
-    yield _packages(inside, requested)
+    yield _data(files, asked)
+    yield _packages(inside, made(record))
     yield from _machine_items(inside)
-    yield from _computing_items(inside, requested)
+    yield from _computing_items(inside, asked)
     yield _level(record, inside)
     yield _seed_item(record)
 
@@ -273,9 +276,9 @@ def _code_items(code: Mapping[str, Any], sources: Sequence[str]) -> Iterator[Che
         yield CheckedItem("code version", RECORDED, f"commit {commit[:_SHORT]}, clean{after}{hashed}")
 
 
-def _data(files: Mapping[str, str], requested: Mapping[str, Any]) -> CheckedItem:
+def _data(files: Mapping[str, str], asked: Mapping[str, Any]) -> CheckedItem:
     data = [path for path in files if not _SOURCE.fullmatch(path)]
-    if requested.get("stdin"):
+    if asked.get("stdin"):
         data.append("standard input")
     if not data:
         detail = "no checksum: the command names no data file, and what it opens by itself is not hashed"
@@ -286,12 +289,13 @@ def _data(files: Mapping[str, str], requested: Mapping[str, Any]) -> CheckedItem
     return CheckedItem("data", IN_PART, detail, "isorun audit -- COMMAND lists what it reads")
 
 
-def _packages(inside: Mapping[str, Any], requested: Mapping[str, Any]) -> CheckedItem:
-    made, imported = _mapping(requested.get("packages")), _mapping(inside.get("packages"))
-    if made:
-        return CheckedItem("packages", RECORDED, f"{some(len(made), 'package')} as they were installed for the study")
-    if requested.get("image_id"):
-        detail = f"those of the image {requested.get('image')}, which is known by its id"
+def _packages(inside: Mapping[str, Any], found: Mapping[str, Any]) -> CheckedItem:
+    installed, imported = _mapping(found.get("packages")), _mapping(inside.get("packages"))
+    if installed:
+        detail = f"{some(len(installed), 'package')} as they were installed for the study"
+        return CheckedItem("packages", RECORDED, detail)
+    if found.get("image_id"):
+        detail = f"those of the image {found.get('image')}, which is known by its id"
         return CheckedItem("packages", RECORDED, detail)
     if not imported:
         return CheckedItem(
@@ -323,15 +327,15 @@ def _known(detail: str, otherwise: str) -> tuple[str, str]:
     return (RECORDED, detail) if detail else (MISSING, otherwise)
 
 
-def _computing_items(inside: Mapping[str, Any], requested: Mapping[str, Any]) -> Iterator[CheckedItem]:
+def _computing_items(inside: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[CheckedItem]:
     libraries = _libraries(inside)
     named = ", ".join(libraries)
     detail = f"by SHA-256: {named}" if named else "none was loaded"
     yield CheckedItem("math libraries", RECORDED if inside else MISSING, detail if inside else "not known")
     threads = _threads(inside)
     told = ", ".join(f"{name} {number}" for name, number in threads.items())
-    if requested.get("threads") is not None:
-        yield CheckedItem("threads", RECORDED, f"{requested['threads']} asked for; used: {told or 'not told'}")
+    if asked.get("threads") is not None:
+        yield CheckedItem("threads", RECORDED, f"{asked['threads']} asked for; used: {told or 'not told'}")
     elif threads:
         step = f"--threads {next(iter(threads.values()))}, or threads = … in the study"
         yield CheckedItem("threads", IN_PART, f"{told}, as this machine has them: none were asked for", step)

@@ -169,7 +169,7 @@ def _not_moved(result: FactorEffects) -> Iterator[str]:
     open_ones = [
         effect
         for effect in result.effects
-        if not effect.told and effect.came_about and effect.tested.interval95 and not effect.why_not
+        if not effect.is_claimed and effect.came_about and effect.tested.interval95 and not effect.why_not
     ]
     bounds = [
         f"{_named(result, effect)}: {style.difference(max(map(abs, effect.tested.interval95)))}"
@@ -261,7 +261,7 @@ def _stream(source: str) -> str:
 def _added(result: FactorEffects) -> Iterator[str]:
     if not result.interactions:
         return
-    told = [item for item in result.interactions if item.told]
+    told = [item for item in result.interactions if item.is_claimed]
     for item in told[:_MOST_TOLD]:
         others = f" (or of {', '.join(item.aliases)}, which this design does not tell from it)" if item.aliases else ""
         yield (

@@ -160,7 +160,7 @@ def _timed(found: Price) -> tuple[str, ...]:
     base = found.as_it_is
     if base.seconds is None:
         return ()
-    what = f"steps 2 to {found.steps_cut} of the training" if found.steps_cut else "the training"
+    what = f"steps 2 to {found.cut_after} of the training" if found.cut_after else "the training"
     return (
         f"As it is, {what} took {base.seconds:.3g} s of its own (median of {base.runs} runs, start-up not counted).",
     )

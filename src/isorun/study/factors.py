@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from isorun.errors import StudyError, known_names
 from isorun.study import Environment
-from isorun.study.code import code_settings, told_version
+from isorun.study.code import code_settings, version_in_words
 from isorun.study.parsing import (
     CONTAINER,
     INTERPRETER,
@@ -107,7 +107,7 @@ class FactorDesign:
         tables = {name: factor.to_json() for name, factor in self.factors.items()}
         return {"design": self.design, BASELINE: dict(self.baseline), **tables}
 
-    def told(self) -> Iterator[str]:
+    def in_words(self) -> Iterator[str]:
         """The design in lines for people: what is varied, from where, and in which environments."""
         yield f"{self.design} design of {_some(len(self.factors), 'factor')}: {_some(len(self.points), 'environment')}"
         if self.resolution:
@@ -226,7 +226,7 @@ KINDS: Final[Mapping[str, FactorKind]] = {
     "code": FactorKind(
         lambda declared, item, where: code_settings(item, declared.beside.get("links"), where, declared.folder),
         lambda environment, _factor, value: replace(environment, code=value),
-        tell=lambda _value, code: f" {told_version(code).partition(' ')[2]}",
+        tell=lambda _value, code: f" {version_in_words(code).partition(' ')[2]}",
         beside=("links",),
     ),
     "image": FactorKind(

@@ -149,7 +149,7 @@ class CommitRange:
                 yield (self.known[own[0].parents[0]], *own)
 
     def meant(self, row: Sequence[Commit], low: int, high: int) -> tuple[Commit, ...]:
-        """All commits that may be meant where the result changed between two places of a row.
+        """All commits that may be meant where the result changed between two positions of a row.
 
         One that holds the same files as the one before it changed nothing.
         """

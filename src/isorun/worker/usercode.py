@@ -11,9 +11,12 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
 
 from . import frameworks
+
+if TYPE_CHECKING:
+    from .seedsource import SourceFacts
 
 ISORUN = str(Path(__file__).resolve().parents[1]) + os.sep
 _LIBRARY_PARTS = ("/site-packages/", "/dist-packages/")
@@ -114,7 +117,9 @@ def _is_part_of_library(name: str, modules: Mapping[str, ModuleType]) -> bool:
 
 
 def _is_kept(file: str, homes: Sequence[str], environ: Mapping[str, str]) -> bool:
-    caches = [environ[name] for name in _traces().variables if environ.get(name)]
+    named = [environ[name] for name in _traces().variables if environ.get(name)]
+    # A run may work in its own folder: what lies around it is no cache then.
+    caches = [folder for folder in named if not any(_is_below(home, [folder]) for home in homes)]
     temporary = [*_TEMPORARY, *(environ[name] for name in ("TMPDIR", "TEMP", "TMP") if environ.get(name))]
     if _is_below(file, caches):
         return False
@@ -189,14 +194,28 @@ def _untracked_line(root: str, name: str) -> bytes:
 GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
 
+def git_variables() -> dict[str, str]:
+    """The variables to ask git with: inside a hook its own name the hook's repository, whichever folder is meant."""
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name == "GIT_CEILING_DIRECTORIES"
+    }
+    return {**own, "GIT_TERMINAL_PROMPT": "0"}
+
+
 def _git(folder: str | os.PathLike[str], *arguments: str) -> bytes | None:
     import subprocess  # only executors ask for the version, and every child Python starts a worker
 
     command = [*GIT, *arguments]
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, timeout=_GIT_SECONDS, check=False
+            command,
+            cwd=folder,
+            env={**git_variables(), "GIT_OPTIONAL_LOCKS": "0"},
+            capture_output=True,
+            timeout=_GIT_SECONDS,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
@@ -214,7 +233,7 @@ def hash_of_file(path: Path) -> str:
     return hasher.hexdigest()
 
 
-def sources_read(paths: Sequence[Path], folder: Path | None) -> dict[str, Any]:
+def sources_read(facts: Mapping[Path, SourceFacts], folder: Path | None) -> dict[str, Any]:
     """The training's own source files: each with its hash, one hash of all, and the variables that they ask for.
 
     A changed module is a changed training, wherever it lies: the hash of all knows files by their last name alone.
@@ -222,24 +241,22 @@ def sources_read(paths: Sequence[Path], folder: Path | None) -> dict[str, Any]:
     """
     from hashlib import sha256
 
-    hashes = {path: hash_of_file(path) for path in paths if path.is_file()}
-    if not hashes:
+    if not facts:
         return {"sources_sha256": ""}
-    together = "\n".join(sorted(f"{path.name} {digest}" for path, digest in hashes.items()))
-    asked = {name for path in hashes for name in variables_asked_for(path)}
+    together = "\n".join(sorted(f"{path.name} {said.sha256}" for path, said in facts.items()))
+    asked = {name for said in facts.values() for name in said.variables}
     return {
         "sources_sha256": sha256(together.encode()).hexdigest(),
-        "sources": [{"path": _seen_from(folder, path), "sha256": digest} for path, digest in hashes.items()],
+        "sources": [{"path": _seen_from(folder, path), "sha256": said.sha256} for path, said in facts.items()],
         **({"variables_read": sorted(asked)[:_MOST_VARIABLES]} if asked else {}),
     }
 
 
-def variables_asked_for(path: Path) -> set[str]:
-    """The names of variables that a source file asks the system for, as far as they are written out in it."""
+def variables_asked_for(source: bytes) -> set[str]:
+    """The names of variables that a source asks the system for, as far as they are written out in it."""
     import re
 
-    with path.open("rb") as file:
-        text = file.read(_BLOCK)
+    text = source[:_BLOCK]
     if b"environ" not in text and b"getenv" not in text:
         return set()
     found = re.findall(rb"""(?:environ|getenv)\s*(?:\.\s*\w+\s*)?[\[(]\s*["']([A-Za-z_]\w*)["']""", text)

@@ -31,13 +31,13 @@ from isorun.analysis.factors.contrasts import (
 )
 from isorun.analysis.factors.items import question_values
 from isorun.analysis.factors.rankings import Flips, Scores, factor_flips, ranking_agreements
-from isorun.analysis.measurements import Group, Measurements
+from isorun.analysis.measurements import Group, Measurements, read_table
 from isorun.analysis.mixed.hypotheses import variance_shares
 from isorun.analysis.mixed.model import mixed_model
 from isorun.analysis.mixed.result import VarianceShare
 from isorun.analysis.samples import FloatArray, adjusted
 from isorun.analysis.studies.group_result import GroupResult
-from isorun.analysis.studies.study_result import StudyResult, StudySides
+from isorun.analysis.studies.study_result import UNIT, StudyResult, StudySides, run_table, study_sides
 from isorun.errors import InputError
 from isorun.study.cells import Level
 from isorun.study.factors import BASELINE, FULL, ONE_AT_A_TIME, FactorDesign
@@ -70,6 +70,35 @@ class FactorQuestion:
     steps: Mapping[str, float | None]
     unit: str | None = None
     drop_missing: bool = False
+
+    @classmethod
+    def of_study(
+        cls,
+        design: FactorDesign,
+        result: StudyResult,
+        records: Iterable[RunRecord],
+        metric: JudgedMetric,
+        *,
+        table: Measurements | None = None,
+        counting: Counting | None = None,
+        selection: str | None = None,
+        unit: str | None = None,
+        drop_missing: bool = False,
+    ) -> FactorQuestion:
+        """What is asked of a study. table, counting: of all its runs, by the units of its records, unless given."""
+        chosen = result.selections[0].name if selection is None else selection
+        judged = [run for group in result.groups for run in group.selection(chosen).runs]
+        return cls(
+            design,
+            result,
+            read_table(run_table(result, selection)) if table is None else table,
+            {record.run_id: record for record in records},
+            metric,
+            counting or Counting(UNIT, study_sides(result, "environment", (), None).noun, recorded=True),
+            {run.run_id: run.selected.step for run in judged},
+            unit,
+            drop_missing,
+        )
 
     @property
     def varied(self) -> list[tuple[str, str, str]]:
@@ -405,7 +434,7 @@ def _corrected(
 
     Interactions that no design tells apart are one test.
     """
-    first = [item for place, item in enumerate(found) if not _told_before(item, found[:place])]
+    first = [item for number, item in enumerate(found) if not _told_before(item, found[:number])]
     tested = [*(effect.tested for effect in effects), *(item.tested for item in first)]
     adjusted_p = adjusted(np.array([np.nan if one.p is None else one.p for one in tested], dtype=np.float64), "holm")
     corrected = [None if np.isnan(p) else float(p) for p in adjusted_p]
@@ -477,7 +506,7 @@ def _shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
         return _stream_shares(asked, part)
     rows = list(_share_rows(part))
     seeds = [seed for _, seed, _ in rows]
-    columns = {f"f{place}": name for place, name in enumerate(asked.design.factors)}
+    columns = {f"f{number}": name for number, name in enumerate(asked.design.factors)}
     table = {
         "y": np.array([value for *_, value in rows], dtype=np.float64),
         **{

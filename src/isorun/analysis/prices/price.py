@@ -116,7 +116,7 @@ class Price(Told):
 
     judged_by: what runs were told apart by ("weights", "digests", "numbers"; "" where there was nothing); compared: the
     names of those digests or numbers.
-    steps_cut: optimizer steps after which runs were ended, 0 for whole trainings. study_lines: what a study file says
+    cut_after: optimizer steps after which runs were ended, 0 for whole trainings. study_lines: what a study file says
     for the recommended set. variables: those that ask for it outside of isorun. stopped: why it ended early.
     undecided: a set with identical runs that may owe them to chance. needs: why each step is in the set.
     next_steps: commands that go on from here.
@@ -133,7 +133,7 @@ class Price(Told):
     tried: tuple[PricedSet, ...]
     not_applicable: tuple[NotApplicable, ...]
     recommended: Names | None
-    steps_cut: int = 0
+    cut_after: int = 0
     study_lines: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
@@ -173,7 +173,7 @@ class Price(Told):
             "metric": self.metric,
             "judged_by": self.judged_by or None,
             "compared": list(self.compared),
-            "cut_after_steps": self.steps_cut or None,
+            "cut_after_steps": self.cut_after or None,
             "as_it_is": self.as_it_is.to_json(),
             "steps": [step.to_json() for step in self.steps],
             "tried": [item.to_json() for item in self.tried],

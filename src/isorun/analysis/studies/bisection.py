@@ -290,30 +290,30 @@ def _probed(
     stretches: Sequence[Stretch], reasons: Mapping[str, str], run_ids: Callable[[Commit], tuple[str, ...]]
 ) -> Iterator[Probed]:
     """The commits that were looked at, once each: the ends of a row, its probes in their order, and what was begun."""
-    told: dict[str, Commit] = {}  # by tree: commits with the same files have the same runs
+    known: dict[str, Commit] = {}  # by tree: commits with the same files have the same runs
     shown: set[str] = set()
     for stretch in stretches:
         search = stretch.search
-        for place, verdict in _looked_at(stretch, is_first=stretch is stretches[0]).items():
-            commit, drawn = stretch.row[place], search.drawn.get(place, ())
+        for position, verdict in _looked_at(stretch, is_first=stretch is stretches[0]).items():
+            commit, drawn = stretch.row[position], search.drawn.get(position, ())
             ids = run_ids(commit)
-            if commit.id in shown or not (ids or len(drawn)) or (verdict == BEGUN and commit.tree in told):
+            if commit.id in shown or not (ids or len(drawn)) or (verdict == BEGUN and commit.tree in known):
                 continue
             shown.add(commit.id)
-            found = search.difference(0, place) if isinstance(search, ScoreSearch) and place else None
+            found = search.difference(0, position) if isinstance(search, ScoreSearch) and position else None
             difference, interval = found or (None, None)
-            same_as = told.get(commit.tree)
-            told.setdefault(commit.tree, commit)
+            same_as = known.get(commit.tree)
+            known.setdefault(commit.tree, commit)
             yield Probed(commit, verdict, difference, interval, reasons.get(commit.id, ""), ids, same_as)
 
 
 def _looked_at(stretch: Stretch, *, is_first: bool) -> dict[int, str]:
-    """Places with what is said of them; of the others that a run may have been made."""
+    """Positions with what is said of them; of the others that a run may have been made."""
     search = stretch.search
     ends = ("good end", "bad end") if is_first else ("fork", "tip")
-    probes = {probe.place: str(probe.likeness) for probe in search.probes}
+    probes = {probe.position: str(probe.likeness) for probe in search.probes}
     said = {0: ends[0], search.count: ends[1], **probes}
-    return said | {place: BEGUN for place in range(search.count + 1) if place not in said}
+    return said | {position: BEGUN for position in range(search.count + 1) if position not in said}
 
 
 def _differences(outer: Stretch, last: Stretch) -> dict[str, Any]:

@@ -69,7 +69,8 @@ class Framework:
     # Why a run has no digest of the weights, if it has none; empty for what has no weights.
     undigested = ""
 
-    # Variables of its own that say how many threads it has; those of libraries below it are not its own.
+    # Variables of its own that say how many threads it has, that of a single operation first; those of libraries below
+    # it are not its own.
     thread_variables: tuple[str, ...] = ()
 
     # Traces on disk: loaded libraries worth a hash (a pattern), and Python that a compiler writes as it goes.

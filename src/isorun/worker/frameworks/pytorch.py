@@ -158,6 +158,9 @@ class Torch(Framework):
             _fix_kernels(module, settings, recorder)
         elif settings.switches:
             guarded(recorder.folder, "answering torch's settings", _answer_switches)(module, settings, recorder)
+        from ..touched import follow_saves  # which stands on this room
+
+        guarded(recorder.folder, "following torch.save", follow_saves)(module)
         watch = TorchWatch(module, recorder)
         if recorder.rank == 0:
             watch.follow_optimizers()
@@ -165,7 +168,7 @@ class Torch(Framework):
 
     def part_streams(self, name: str, module: ModuleType, streams: Streams) -> None:  # noqa: ARG002
         """Part the generators of all devices, and those that a training makes."""
-        from .probes.torch_draws import TorchDraws  # only trainings whose streams are parted need it
+        from .torch_draws import TorchDraws  # only trainings whose streams are parted need it
 
         module.manual_seed(streams.request.kept_seed)
         TorchDraws(module, streams).install()
