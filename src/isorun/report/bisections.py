@@ -61,11 +61,15 @@ def _planned(result: Bisection) -> Iterator[str]:
 def _moved(result: Bisection) -> str:
     """What changed, and by how much where that is a number."""
     if result.what == _BITS:
-        return "the bits that the same seed ends with"
+        return f"the {_judged(result)} that the same seed ends with"
     if result.difference is None:
         return result.metric
     decimals = _decimals(result)
     return f"{result.metric} by {result.difference:+.{decimals}f}{_between(result.interval95, decimals)}"
+
+
+def _judged(result: Bisection) -> str:
+    return result.judged_by if result.judged_by == "numbers" else "bits"
 
 
 def _decimals(result: Bisection) -> int:
@@ -85,7 +89,7 @@ def _no_difference(result: Bisection) -> str:
     if result.ended == "same files":
         return f"{ends} hold the same files: there is nothing to look for."
     if result.what == _BITS:
-        return f"{ends} end with the same bits."
+        return f"{ends} end with the same {_judged(result)}."
     decimals = _decimals(result)
     shown = "" if result.total is None else f": {result.total:+.{decimals}f}"
     differing = f"{shown}{_between(result.total_interval95, decimals)}"
@@ -112,9 +116,8 @@ def _why_not_one(result: Bisection) -> Iterator[str]:
 
 def _how_sure(result: Bisection) -> str:
     if result.verdict == STOPPED:
-        return (
-            f"{count(result.runs, 'run')} of {count(sum(probe.runs > 0 for probe in result.probes), 'commit')} so far."
-        )
+        commits = count(sum(probe.runs > 0 for probe in result.probes), "commit")
+        return f"{count(result.runs, 'run')} of {commits} so far; the same command goes on with them."
     ends = {result.good.tree, result.bad.tree}
     probed = len({probe.commit.tree for probe in result.probes if probe.runs and probe.verdict != "fork"} - ends)
     between = f" and {probed} of the {count(result.commits - 1, 'commit')} between them" if result.commits > 1 else ""

@@ -247,6 +247,8 @@ def _streams(result: FactorEffects) -> Iterator[str]:
                 f"{held}Of the variance of {result.metric.name} over seeds when all random streams follow the seed, "
                 f"each alone makes: {', '.join(parts)} (95 % intervals, values taken as normal)."
             )
+        elif item.why_not and "streams" in result.baseline and not item.unknown:
+            yield f"How much of the variance each random stream makes is not known: {item.why_not}."
         for source, why_not in item.unknown:
             yield f"How much of it {_stream(source)} makes is not known: {why_not}."
 

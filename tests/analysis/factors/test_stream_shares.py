@@ -145,6 +145,7 @@ def test_without_all_there_is_nothing_to_have_a_share_of():
     found = isorun.factors(study, store=trained(study, result, environment=recorded))
     assert found.shares[0].shares == ()
     assert "all" in found.shares[0].why_not
+    assert any(f"makes is not known: {found.shares[0].why_not}" in sentence for sentence in factors_view(found).verdict)
 
 
 def test_the_ends_of_the_interval_are_the_ratios_that_the_test_of_pitman_just_rejects():

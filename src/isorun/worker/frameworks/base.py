@@ -58,6 +58,9 @@ class Framework:
     global_seed_calls: tuple[str, ...] = ()
     watched_seed_call = ""
 
+    # Whether trainings draw from generators of its own, beside those of Python and NumPy.
+    has_generators = False
+
     # Last part of a called name to what it is told as: with a constant first argument it makes a fixed generator.
     # native: beginnings of names that draw their random numbers in code of their own, where no call is seen.
     seeding_names: ClassVar[Mapping[str, str]] = {}
