@@ -141,6 +141,7 @@ def test_a_device_that_is_not_there_is_one_message():
 def test_a_device_that_is_not_there_is_refused_before_the_first_run(tmp_path):
     (tmp_path / "t.py").touch()
     declared = study(tmp_path, here={}, there={"device": "cuda:7"})
+    (tmp_path / "t.py").touch()
     with pytest.raises(ExecutionError, match=r"asks for the device cuda:7"):
         workflow.run(declared, store=tmp_path / "runs", devices="none")
     assert len(workflow.records(declared, store=tmp_path / "runs")) == 0
