@@ -129,7 +129,7 @@ SWITCHES: Mapping[str, Switch] = {
 THREADS = "threads"
 AUTOTUNE = "cudnn"
 """The switch that says whether kernels are chosen by time."""
-_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
+_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "PJRT_NPROC")
 _ASKED_BY = {variable: row for row in SWITCHES.values() for variable in row.asked_by}
 ONLY_ON = {variable: maker for row in SWITCHES.values() for variable, maker in row.only_on.items()}
 
