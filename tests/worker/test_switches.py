@@ -16,7 +16,7 @@ from isorun.execution.resources import Devices
 from isorun.study.cells import cells_of
 from isorun.study.design import Study, document_of, study_from_document
 from isorun.worker import levels
-from isorun.worker.frameworks import jax, switches
+from isorun.worker.frameworks import jax, switches, tensor_flow
 from isorun.worker.frameworks.pytorch import Torch
 from isorun.worker.recorder import INITIAL_WEIGHTS
 
@@ -236,6 +236,35 @@ def test_what_jax_had_is_remembered_when_it_lets_go_of_its_devices(monkeypatch):
     found._remember(module)
     started[0] = False
     assert found.answers(module)["device"] == "cpu"
+
+
+@pytest.mark.parametrize(("told", "variable", "has"), [(3, "2", 3), (0, "2", 2), (0, "", None), (0, "x", None)])
+def test_tensorflow_has_the_threads_of_its_rule(monkeypatch, told, variable, has):
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", variable)
+    threads = types.SimpleNamespace(
+        get_intra_op_parallelism_threads=lambda: told, get_inter_op_parallelism_threads=lambda: 5
+    )
+    module = types.SimpleNamespace(config=types.SimpleNamespace(threading=threads), __version__="2.21")
+    found = tensor_flow.TensorFlow().effective(module)
+    assert found["intra_op_parallelism"] == (has or len(os.sched_getaffinity(0)))
+    assert found["inter_op_parallelism"] == 5
+
+
+TENSORFLOW = """
+import tensorflow as tf
+print("acc:", float(tf.matmul(tf.ones((900, 900)), tf.ones((900, 900)))[0, 0]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is not installed")
+def test_tensorflow_follows_its_own_variable_alone(tmp_path):
+    (tmp_path / "t.py").write_text(TENSORFLOW)
+    mine, others = {"env": {"TF_NUM_INTRAOP_THREADS": "1"}}, {"env": {"OMP_NUM_THREADS": "1"}}
+    own, other = isorun.run(study(tmp_path, own=mine, other=others)).records
+    assert own.environment["effective"]["switches"]["tensorflow"]["threads"] == "1"
+    here = str(len(os.sched_getaffinity(0)))
+    assert other.environment["effective"]["switches"]["tensorflow"]["threads"] == here
 
 
 JAX = """
