@@ -23,6 +23,8 @@ from isorun.execution import Job
 from isorun.execution.output import EventLog, Secrets, non_finite_notes
 from isorun.execution.process import Exit
 from isorun.sources import Found, merged
+from isorun.study import Environment
+from isorun.study.parsing import CONTAINER, PACKAGES
 from isorun.study.records import Note, RunRecord, RunState, Series, open_envelope, sealed_and_gzipped
 from isorun.worker.frameworks import is_model_file
 from isorun.worker.levels import OWN_VARIABLES
@@ -70,7 +72,7 @@ _LAST_WORDS_LENGTH: Final = 200
 _NO_TERMINAL: Final = re.compile(r"Inappropriate ioctl for device|\bnot a (?:tty|terminal)\b", re.IGNORECASE)
 _TAIL_SEARCHED: Final = 1000
 _NO_ANSWER: Final = re.compile(r"^EOFError: EOF when reading a line\s*\Z", re.MULTILINE)
-_MISSING_MODULE: Final = re.compile(r"^ModuleNotFoundError: No module named .*\Z", re.MULTILINE)
+_MISSING_MODULE: Final = re.compile(r"^ModuleNotFoundError: No module named '?([\w.]*).*\Z", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +249,21 @@ def _remedy(ended: Ended) -> str:
     if _NO_TERMINAL.search(ended.log_tail[-_TAIL_SEARCHED:]):
         return " (it asked for a terminal, and runs have none: look for its option to do without)"
     python = ended.events.start.get("executable") or ended.made.get("python")
-    if not python or not _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:]):
+    missing = _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:])
+    if not python or not missing:
         return ""
-    remedy = f"install what is missing with `{python} -m pip install`, or choose another Python (isorun run --python)"
-    return f" in {python}: {remedy}"
+    return f" in {python}: {_how_to_get(missing[1], str(python), ended.job.environment)}"
+
+
+def _how_to_get(module: str, python: str, environment: Environment) -> str:
+    """What isorun made is made anew from what the study says, and nothing is to be installed there by hand."""
+    if environment.kind == PACKAGES:
+        given = environment.settings
+        listed = ", ".join([*given.get("requirements", ()), *([given["lock"]] if given.get("lock") else [])])
+        return f"add what brings {module} to {listed} in the study: isorun installs it for {environment.name!r}"
+    if environment.kind == CONTAINER:
+        return f"choose an image that has {module}"
+    return f"install what is missing with `{python} -m pip install`, or choose another Python (--python)"
 
 
 def _notes(ended: Ended, found: Found) -> list[Note]:

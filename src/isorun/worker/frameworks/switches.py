@@ -190,7 +190,7 @@ def asked_by(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _counts_threads(name: str) -> bool:
     """Whether a variable says how many threads an operation has; frameworks are asked about what might be theirs."""
-    if name in THREAD_COUNTS or not name.endswith("_THREADS"):
+    if name in THREAD_COUNTS or not name.endswith(("_THREADS", "_NPROC")):
         return name in THREAD_COUNTS
     return any(name in framework.thread_variables[:1] for framework in every())
 
