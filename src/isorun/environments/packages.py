@@ -99,7 +99,7 @@ class PackagesEnvironment(InterpreterEnvironment):
             maker.install(venv, [*(["-r", self._checked_lock(lock)] if lock else []), *self._requirements()])
         except _MakerFailed as failed:
             raise ExecutionError(
-                f"the packages of the environment {self._declared.name!r} ({told}) cannot be installed",
+                f"the packages of the environment {self._declared.name!r} ({wanted}) cannot be installed",
                 found=failed.said,
                 # By what is required, since a study with factors names no environment.
                 hint=failed.hint or f"change {wanted} in the study, then run again: what was finished is kept",
