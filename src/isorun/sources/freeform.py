@@ -16,6 +16,7 @@ words or numbers between the name and the value, are tried first:
 Accuracy of the network on the 10000 test images: 54 %     test_accuracy
 Accuracy for class: plane is 55.4 %                        accuracy[plane]
 8.0 perplexity estimate based on a held-out corpus         perplexity
+Training loss (for 1 batch) at step 40: 0.5                train_loss, at step 40
 
 What surrounds a message in a log line (colours, cursor movements, dates, levels, the names of loggers) is taken off
 first, and lines that tell what was set are known by their words.
@@ -204,7 +205,7 @@ def _words(chunk: str, *, separated: bool) -> list[str]:
         word = parts[place]
         cleaned = word.strip(".~+-&^`")
         lowered = cleaned.lower()
-        if lowered == "from" and not separated:
+        if not separated and (lowered == "from" or cleaned == "Mar"):  # "Mar 25 13:03:58" is a date
             return []
         if not lowered or lowered in _STOP_WORDS or not _starts_a_name(lowered):
             break
@@ -238,6 +239,7 @@ _MOST_BEFORE_GROUPS = 3
 _IN_SUM = "its number is part of a sum"
 _SEVERAL = "several numbers follow its name"
 _DECIMAL_COMMA = re.compile(r",\d+(?![\d.,])")
+_TOP_IN_NAME = re.compile(r"(?<=\b[Tt]op) (?=\d{1,3} [A-Za-z])")  # "Test top 5 accuracy: 98.4%": 5 is no value
 _RANGE_IN_NAME = re.compile(r"(?P<start>@\s?[\d.]+):(?=[\d.]+)")
 _BRACKETS_IN_NAME = re.compile(
     r"(?<=[A-Za-z])(?:@\[\s*(?:IoU=)?(?P<limits>[\d.]+(?:\s?[:-]\s?[\d.]+)?)|\[(?P<range>0?\.\d+[:-]0?\.\d+))\s*\]",
@@ -250,6 +252,8 @@ def read_text(line: str, *, split: str = "", epochs_are_named: bool = False) -> 
 
     epochs_are_named: the output has said "epoch" before, so that "[12/50]" at the start of a line is progress.
     """
+    if "op " in line:
+        line = _TOP_IN_NAME.sub("-", line)
     if "@" in line or "[." in line or "[0." in line:
         line = _RANGE_IN_NAME.sub(r"\g<start>-", _BRACKETS_IN_NAME.sub(_without_brackets, line))
     reader = _Reader(line, split, epochs_are_named)
@@ -452,7 +456,7 @@ _COCO = re.compile(
     r"\| maxDets=\s*(?P<most>\d+)\s*\] = (?P<value>-?[\d.]+)\s*$"
 )
 _ABOUT = re.compile(
-    rf"^\s*(?P<before>[\w ]{{0,40}}?\(?)\b{_METRIC}\)?(?:[ -]+score)? (?:of|on|for|over|with)\b(?P<about>[^:=]*)"
+    rf"^\s*(?P<before>[\w ]{{0,40}}?\(?)\b{_METRIC}\)?(?:[ -]+score)? (?:of|on|for|over)\b(?P<about>[^:=]*)"
     rf"(?:[:=]|\bis\b)\s*{_VALUE}",
     re.IGNORECASE,
 )
@@ -468,7 +472,7 @@ _ESTIMATE = re.compile(rf"(?<![\d.,])(?P<value>[-+]?[\d.]+) {_METRIC} estimate b
 
 
 _MAY_BE_A_SENTENCE = re.compile(
-    r" (?:of|on|for|with) |maxDets|(?:step|iter|iteration|epoch|round|episode) #?\d+ ?(?:[:=]| is)"
+    r" (?:of|on|for) |maxDets|(?:step|iter|iteration|epoch|round|episode) #?\d+ ?(?:[:=]| is)"
 )
 
 

@@ -98,9 +98,9 @@ _LEADING: Final = frozenset(["best", "final"])
 _FILLERS: Final = frozenset(["average", "avg", "the", "set", "current", "a", "an", "new"])
 
 _NEVER: Final = word_set(
-    """time times eta etas elapsed remaining runtime duration dur second seconds sec secs ms msec minutes min hours
-    speed throughput fps memory mem ram vram gpu cpu size weight weights coef coefficient lambda smoothing scale
-    patience threshold fn func function type date timestamp pid port version seed wait
+    """time times uptime eta etas elapsed remaining runtime duration dur second seconds sec secs ms msec minutes min
+    hours speed throughput fps memory mem ram vram gpu cpu size weight weights coef coefficient lambda smoothing scale
+    patience threshold thresh fn func function type date timestamp pid port version seed wait
     initscore pavg df ci progress"""
 )
 _PER_SECOND: Final = ("/s", "/sec", "/second")
@@ -110,7 +110,7 @@ _NEVER_ALONE: Final = word_set(
     images example examples num n rank device devices cuda node world params parameters count counter total line data
     worker workers thread threads momentum decay dropout beta betas beta1 beta2 eps epsilon gamma alpha warmup hidden
     layer layers dim heads width height depth kernel stride padding classes channels length args exit code status job
-    run trial fold folds v num_workers temperature stage level index idx id year day month tol max instances
+    run trial trials fold folds v num_workers temperature stage level index idx id year day month tol max instances
     observations"""
 )
 _NO_PREFIX: Final = frozenset(["lr", "learning_rate", "lrate", "grad_norm", "gradnorm", "grad", "wd", "weight_decay"])

@@ -7,10 +7,12 @@ Its rows may be sorted by a metric, best first: their order is that of the epoch
 A mark beside a number or after the last column ("0.81*", "saved") is no value; a row that does not fit the heading is
 left out, and told.
 Other tables are read where each row is one metric: Lightning's list after `test`, "metric | value", the boxes of
-Stable-Baselines3, the averages of scikit-learn's classification report, the row "all" of Ultralytics. The rounds of
-CatBoost are a table without a heading: their values have the name of a split, and which metric it is is not said.
+Stable-Baselines3, the classes and averages of scikit-learn's classification report, the row "all" of Ultralytics; and
+where each row is a split of the data. The rounds of CatBoost are a table without a heading: their values have the name
+of a split, and which metric it is is not said.
 
-A table whose rows are models, folds or seeds gives nothing: which of them is the result is for the reader to say.
+A table whose rows are models, folds or seeds gives nothing: which of them is the result is for the reader to say. Runs
+that stand one below the other, only the first row of each named, follow each other as trainings do.
 """
 
 from __future__ import annotations
