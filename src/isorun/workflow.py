@@ -80,7 +80,7 @@ __all__ = [
 _GRACE: Final = 120.0
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
 _TOLD_AT_ONCE: Final = frozenset(
-    ["shared-device", "bad-return", "lock-of-the-study", "checkout-changed", "checkout-written"]
+    ["shared-device", "bad-return", "lock-of-the-study", "checkout-changed", "checkout-written", "edited-while-running"]
 )
 
 

@@ -16,6 +16,7 @@ from isorun.study.records import RunRecord
 from isorun.worker.frameworks import DISTRIBUTIONS, LIBRARIES
 from isorun.worker.frameworks.switches import SWITCHES
 from isorun.worker.redaction import without_secrets
+from isorun.worker.usercode import UNKNOWN
 
 __all__ = [
     "IN_PART",
@@ -248,7 +249,9 @@ def _seeds(record: RunRecord) -> str:
 
 def _run_checklist(record: RunRecord, inside: Mapping[str, Any], requested: Mapping[str, Any]) -> Iterator[CheckedItem]:
     files = dict(files_of(record))
-    yield from _code_items(record.code, [path for path in files if _SOURCE.fullmatch(path)])
+    yield from _code_items(
+        record.code, [path for path, digest in files.items() if _SOURCE.fullmatch(path) and digest != UNKNOWN]
+    )
     yield _data(files, requested)
     yield _packages(inside, requested)
     yield from _machine_items(inside)

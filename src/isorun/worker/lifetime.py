@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Callable
 from . import api, frameworks, levels
 from .frameworks.base import ImportWatcher, Watch
 from .recorder import Recorder, activate, guarded
-from .usercode import main_script, started_in, users_sources
+from .usercode import follow_imports, loading, main_script, started_in, tell_as_loaded, users_sources
 
 if TYPE_CHECKING:
     from ast import Module
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _MAX_SCANNED_FILES = 200
 _DRAWN_FROM = 2**32
+_EDITED_TOLD = 3
 
 
 def start(warm: bool = False) -> None:
@@ -48,6 +49,7 @@ def _start(warm: bool) -> None:
     api.install_stand_in()
     guarded(asked.folder, "claim of the run folder", recorder.begin)()
     _die_of_interrupt_at_exit()
+    follow_imports()
     closer = Closer(recorder, asked)
     atexit.register(guarded(asked.folder, "end of the worker", closer.close))
     if asked.steps is not None and recorder.is_main_process:
@@ -175,6 +177,8 @@ class Closer:
         self._asked = asked
         # Asked now: Python takes `__file__` from the main module before exit handlers run.
         self._script = main_script()
+        if self._script is not None:
+            loading(str(self._script))
         self._folder = started_in()
         self._seed_option = ""
 
@@ -252,6 +256,11 @@ class Closer:
 
         effective = fingerprint.effective_environment(self._script)
         effective.update(usercode.sources_read(self._sources, self._folder))
+        edited = tell_as_loaded(effective, self._folder)
+        if edited:
+            named = ", ".join(edited[:_EDITED_TOLD]) + (", …" if len(edited) > _EDITED_TOLD else "")
+            told = "the record has the hash of what was loaded; what was started later may have loaded the other"
+            self._recorder.note("edited-while-running", f"source was edited after it was loaded: {named}; {told}")
         if self._seed_option:
             effective["seed_option"] = self._seed_option
         if self._asked.fixes_kernels:
