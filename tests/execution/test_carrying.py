@@ -9,7 +9,9 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,7 +32,7 @@ from isorun.execution import (
     event_from_json,
     event_to_json,
 )
-from isorun.execution.assemble import lost_record, read_record
+from isorun.execution.assemble import CodeVersions, lost_record, read_record
 from isorun.execution.carrying import Workbench, Workshop, carry_out
 from isorun.study import Environment, Sources
 from isorun.study.cells import Cell, Level
@@ -466,3 +468,22 @@ def test_the_python_that_was_chosen_travels_in_the_job(make_job):
     assert (carried.cell, job.with_python("")) == (job.cell, job)
     asked = make_job(("python", "x.py"), python="/mine")
     assert asked.with_python("/opt/python") == asked
+
+
+@pytest.mark.parametrize(("takes", "serves"), [(0.02, 1.0), (3.0, 10.0)])
+def test_gits_answer_serves_for_as_long_as_it_is_worth(tmp_path, monkeypatch, takes, serves):
+    """Code that is edited between runs is noticed at once where git is quick, and git is not asked all the time."""
+    now, answers = [100.0], count()
+
+    def slow(_folder):
+        now[0] += takes
+        return {"commit": next(answers)}
+
+    monkeypatch.setattr(assemble, "code_version", slow)
+    monkeypatch.setattr(assemble, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with closing(CodeVersions()) as versions:
+        assert versions.ask(tmp_path).result() == {"commit": 0}
+        now[0] = 100.0 + serves * 0.9
+        assert versions.ask(tmp_path).result() == {"commit": 0}
+        now[0] = 100.0 + serves * 1.1
+        assert versions.ask(tmp_path).result() == {"commit": 1}

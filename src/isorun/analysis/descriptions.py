@@ -16,6 +16,7 @@ from isorun.study.records import RunRecord
 from isorun.worker.frameworks import DISTRIBUTIONS, LIBRARIES
 from isorun.worker.frameworks.switches import SWITCHES
 from isorun.worker.redaction import without_secrets
+from isorun.worker.usercode import UNKNOWN
 
 __all__ = [
     "IN_PART",
@@ -251,7 +252,9 @@ def _seeds(record: RunRecord) -> str:
 
 def _run_checklist(record: RunRecord) -> Iterator[CheckedItem]:
     inside, asked, files = effective(record), requested(record), dict(files_of(record))
-    yield from _code_items(record.code, [path for path in files if _SOURCE.fullmatch(path)])
+    yield from _code_items(
+        record.code, [path for path, digest in files.items() if _SOURCE.fullmatch(path) and digest != UNKNOWN]
+    )
     yield _data(files, asked)
     yield _packages(inside, made(record))
     yield from _machine_items(inside)

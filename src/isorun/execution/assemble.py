@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import secrets
@@ -62,6 +63,8 @@ _PASSING: Final = re.compile(
 
 # Thousands of short runs must not call git thousands of times; code that is edited meanwhile is still noticed.
 _MAX_AGE_SECONDS: Final = 10.0
+_AGE_BY_TIME: Final = 50
+"""So many times as long as git took its answer serves: it has two percent of a processor at most."""
 
 
 STOPPED: Final = "stopped on request"
@@ -335,21 +338,30 @@ def read_record(folder: Path) -> RunRecord:
 
 
 class CodeVersions:
-    """Asks git in a thread of its own, at most once in ten seconds for a folder."""
+    """Asks git in a thread of its own, for a small part of the time, and where it takes long every ten seconds."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="code-version")
         self._latest: dict[Path, tuple[float, Future[dict[str, Any]]]] = {}
+        self._took: dict[Path, float] = {}
         self._lock = threading.Lock()
 
     def ask(self, folder: Path) -> Future[dict[str, Any]]:
         """The version of the code in a folder, as it is about now."""
         with self._lock:
             asked_at, answer = self._latest.get(folder, (0.0, None))
-            if answer is None or time.monotonic() - asked_at > _MAX_AGE_SECONDS:
-                answer = self._pool.submit(code_version, folder)
-                self._latest[folder] = (time.monotonic(), answer)
+            serves = min(_MAX_AGE_SECONDS, _AGE_BY_TIME * self._took.get(folder, math.inf))
+            now = time.monotonic()
+            if answer is None or now - asked_at > serves:
+                answer = self._pool.submit(self._answer, folder)
+                self._latest[folder] = (now, answer)
             return answer
+
+    def _answer(self, folder: Path) -> dict[str, Any]:
+        began = time.monotonic()
+        found = code_version(folder)
+        self._took[folder] = time.monotonic() - began
+        return found
 
     def close(self) -> None:
         """End the thread."""

@@ -66,6 +66,8 @@ _SOME_NOT_READ: Final = frozenset(
 )
 _VALUES: Final = "values of "
 _PLACES_TOLD: Final = 3
+_WORKING_COPY: Final = "."
+"""As a study names it among versions of the code."""
 _EXAMPLE_BEFORE, _EXAMPLE_LENGTH = 40, 100
 
 
@@ -370,6 +372,35 @@ def _code_differs(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits
     yield Condition("code-differs", message, "run the study again in a new store, or report the versions apart")
 
 
+def _working_copy_changed(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    """The working copy as a version is what it was when the study was read: the cell says so."""
+    declared = [(record.code, record.environment.get("requested", {}).get("code") or {}) for record in records]
+    copies = [(found, named) for found, named in declared if found and named.get("ref") == _WORKING_COPY]
+    others = [found for found, named in copies if _differing(found, "diff_sha256") != _differing(named, "diff")]
+    if others:
+        yield Condition(
+            "working-copy-changed",
+            f"{len(others)} of {some(len(copies), 'run')} found the working copy changed since the study was read: "
+            f"they had another version than the one that they stand under",
+            "leave the repository as it is while runs go on (a training may write outside of it, or to what it "
+            "ignores), or commit and name the commit: code = REF",
+        )
+
+
+def _differing(code: Mapping[str, Any], name: str) -> tuple[Any, str]:
+    return code.get("commit"), str(code.get(name) or "")
+
+
+def _edited_while_running(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    noted = [note.message for record in records for note in record.notes if note.code == "edited-while-running"]
+    if noted:
+        yield Condition(
+            "edited-while-running",
+            f"in {len(noted)} of {some(len(records), 'run')} {noted[0]}",
+            "leave the files alone while runs go on: code = REF gives runs a checkout of their own",
+        )
+
+
 def _version(record: RunRecord) -> dict[str, Any]:
     """Of which code a run is; where it told its own files, the repository around them may hold anything."""
     own = {name: value for name, value in record.code.items() if name in SOURCES}
@@ -501,6 +532,8 @@ GROUP_CHECKS: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits],
     _packages_differ,
     _input_differs,
     _code_differs,
+    _working_copy_changed,
+    _edited_while_running,
     _ended_early,
     _launch_mixed,
     _shared_device,
@@ -519,6 +552,7 @@ AT_ONCE: Final = (
     _bad_return,
     _several_trainings,
     _checkout_changed,
+    _edited_while_running,
 )
 """Those of runs that were just made."""
 
