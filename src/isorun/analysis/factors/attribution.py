@@ -24,6 +24,7 @@ from isorun.analysis.factors.contrasts import (
     UnitValues,
     Weights,
     aliased,
+    crossed_shares,
     interaction_weights,
     main_weights,
     neighbours,
@@ -522,7 +523,14 @@ def _shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
         found = variance_shares(fit)
     except InputError as error:
         return VarianceSources(part.held, (), str(error).splitlines()[0])
+    crossed = crossed_shares(table["y"], {column: table[column].tolist() for column in varying})
+    if crossed is not None:
+        found = tuple(_within(row, *crossed[row.group if row.group in varying else ""]) for row in found)
     return VarianceSources(part.held, tuple(replace(row, group=columns.get(row.group, "rest")) for row in found))
+
+
+def _within(row: VarianceShare, lower: float, upper: float) -> VarianceShare:
+    return replace(row, lower=min(lower, row.share), upper=max(upper, row.share))
 
 
 def _stream_shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
