@@ -95,7 +95,7 @@ def bisect(
         outcome = workflow.carry_out_agenda(agenda, session, everywhere, observer)
         agenda.end()
     known = {condition.code for condition in agenda.conditions} | _OF_REPORTS
-    told = tuple(condition for condition in outcome.conditions if condition.code not in known)
+    of_the_runs = tuple(condition for condition in outcome.conditions if condition.code not in known)
     return bisection_of(
         row,
         question,
@@ -108,7 +108,7 @@ def bisect(
         run_ids=agenda.run_ids,
         store=workflow.store_words(store),
         judged_by=agenda.judged_by,
-        conditions=(*agenda.conditions, *agenda.about_bits(), *told),
+        conditions=(*agenda.conditions, *agenda.about_bits(), *of_the_runs),
     )
 
 

@@ -11,6 +11,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -24,6 +25,7 @@ from isorun.execution import (
     RowsLogged,
     RunEnded,
     RunStarted,
+    assemble,
     carrying,
     event_from_json,
     event_to_json,
@@ -152,6 +154,28 @@ def test_a_module_that_is_missing_names_the_interpreter_and_the_remedy(make_job,
     assert record.reason.startswith("exit code 1: ModuleNotFoundError: No module named 'no_such_module_at_all' in ")
     assert f"`{python} -m pip install`" in record.reason
     assert "--python" in record.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "remedy"),
+    [
+        ("packages", {"requirements": ["six"]}, "add what brings absent to six in the study: isorun installs it for"),
+        ("packages", {"requirements": [], "lock": "a.lock"}, "add what brings absent to a.lock in the study"),
+        ("container", {"image": "i"}, "choose an image that has absent"),
+    ],
+)
+def test_a_module_that_is_missing_in_what_isorun_made_is_asked_for_in_the_study(kind, settings, remedy):
+    environment = Environment("baseline", kind=kind, settings=settings)
+    log = SimpleNamespace(start={"executable": "/cache/venv/bin/python"})
+    ended = SimpleNamespace(
+        log_tail="ModuleNotFoundError: No module named 'absent'",
+        events=log,
+        made={},
+        job=SimpleNamespace(environment=environment),
+    )
+    found = assemble._remedy(ended)
+    assert remedy in found
+    assert "pip" not in found
 
 
 LAST_LINE = """

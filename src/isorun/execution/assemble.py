@@ -23,11 +23,13 @@ from isorun.execution import Job
 from isorun.execution.output import EventLog, Secrets, non_finite_notes
 from isorun.execution.process import Exit
 from isorun.sources import Found, merged
+from isorun.study import Environment
+from isorun.study.parsing import CONTAINER, PACKAGES
 from isorun.study.records import Note, RunRecord, RunState, Series, open_envelope, sealed_and_gzipped
+from isorun.worker.frameworks import is_model_file
 from isorun.worker.levels import OWN_VARIABLES
 from isorun.worker.redaction import holds_secret, names_secret
 from isorun.worker.runfolder import open_own
-from isorun.worker.touched import MODEL_FILE
 from isorun.worker.usercode import code_version, hash_of_file
 
 __all__ = [
@@ -69,7 +71,8 @@ _LAST_WORDS_LENGTH: Final = 200
 # What programs say of ENOTTY. What a program says before it fails may be followed by the traceback of who started it.
 _NO_TERMINAL: Final = re.compile(r"Inappropriate ioctl for device|\bnot a (?:tty|terminal)\b", re.IGNORECASE)
 _TAIL_SEARCHED: Final = 1000
-_MISSING_MODULE: Final = re.compile(r"^ModuleNotFoundError: No module named .*\Z", re.MULTILINE)
+_NO_ANSWER: Final = re.compile(r"^EOFError: EOF when reading a line\s*\Z", re.MULTILINE)
+_MISSING_MODULE: Final = re.compile(r"^ModuleNotFoundError: No module named '?([\w.]*).*\Z", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,13 +244,26 @@ def _last_words(log_tail: str) -> str:
 
 def _remedy(ended: Ended) -> str:
     """What to do about a module that is not there, or a terminal."""
+    if _NO_ANSWER.search(ended.log_tail[-_LAST_WORDS_LENGTH:]):
+        return " (it asked for a line of input: give its answers to every run: isorun run … < FILE)"
     if _NO_TERMINAL.search(ended.log_tail[-_TAIL_SEARCHED:]):
         return " (it asked for a terminal, and runs have none: look for its option to do without)"
     python = ended.events.start.get("executable") or ended.made.get("python")
-    if not python or not _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:]):
+    missing = _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:])
+    if not python or not missing:
         return ""
-    remedy = f"install what is missing with `{python} -m pip install`, or choose another Python (isorun run --python)"
-    return f" in {python}: {remedy}"
+    return f" in {python}: {_how_to_get(missing[1], str(python), ended.job.environment)}"
+
+
+def _how_to_get(module: str, python: str, environment: Environment) -> str:
+    """What isorun made is made anew from what the study says, and nothing is to be installed there by hand."""
+    if environment.kind == PACKAGES:
+        given = environment.settings
+        listed = ", ".join([*given.get("requirements", ()), *([given["lock"]] if given.get("lock") else [])])
+        return f"add what brings {module} to {listed} in the study: isorun installs it for {environment.name!r}"
+    if environment.kind == CONTAINER:
+        return f"choose an image that has {module}"
+    return f"install what is missing with `{python} -m pip install`, or choose another Python (--python)"
 
 
 def _notes(ended: Ended, found: Found) -> list[Note]:
@@ -393,7 +409,7 @@ def _model_files(folder: Path) -> Iterator[tuple[str, float]]:
                 left -= 1
                 if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
                     waiting.append(entry.path)
-                elif MODEL_FILE.fullmatch(entry.name) and entry.is_file():
+                elif is_model_file(entry.name) and entry.is_file():
                     yield os.path.relpath(entry.path, folder), entry.stat().st_mtime
                 if left <= 0:
                     break

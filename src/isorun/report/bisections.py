@@ -92,11 +92,11 @@ def _no_difference(result: Bisection) -> str:
         return f"{ends} end with the same {_judged(result)}."
     decimals = _decimals(result)
     shown = "" if result.total is None else f": {result.total:+.{decimals}f}"
-    told = f"{shown}{_between(result.total_interval95, decimals)}"
+    differing = f"{shown}{_between(result.total_interval95, decimals)}"
     if result.verdict == EQUIVALENT:
-        return f"{ends} differ in {result.metric} by less than {result.margin:g}{told}."
+        return f"{ends} differ in {result.metric} by less than {result.margin:g}{differing}."
     why = "it was given up as hopeless" if result.ended == "hopeless" else f"{result.max_runs} runs each are the budget"
-    return f"No difference in {result.metric} between {ends} was found{told}; {why}."
+    return f"No difference in {result.metric} between {ends} was found{differing}; {why}."
 
 
 def _why_not_one(result: Bisection) -> Iterator[str]:
@@ -138,8 +138,8 @@ def _rest(result: Bisection) -> str:
     decimals = _decimals(result)
     sides = (("before", result.before), ("after", result.after))
     known = [(side, *found) for side, found in sides if found is not None]
-    told = [f"{moved:+.{decimals}f}{_between(interval, decimals)} {side} it" for side, moved, interval in known]
-    return f"No other change was seen: {', '.join(told)}."
+    rest = [f"{moved:+.{decimals}f}{_between(interval, decimals)} {side} it" for side, moved, interval in known]
+    return f"No other change was seen: {', '.join(rest)}."
 
 
 def _others(result: Bisection) -> Iterator[str]:
@@ -180,7 +180,7 @@ def _row(probe: Probed, decimals: int, *, scores: bool) -> tuple[str, ...]:
     interval = probe.interval95
     between = UNKNOWN if interval is None else f"{interval[0]:+.{decimals}f} to {interval[1]:+.{decimals}f}"
     difference = UNKNOWN if probe.difference is None else f"{fixed(probe.difference, decimals)}"
-    told = probe.reason if probe.verdict == "does not run" and probe.reason else probe.commit.subject
+    about = probe.reason if probe.verdict == "does not run" and probe.reason else probe.commit.subject
     numbers = (difference, between) if scores else ()
     runs = str(probe.runs) if probe.same_as is None else f"as {probe.same_as.short}"
-    return (probe.commit.short, probe.verdict, runs, *numbers, told[:_SUBJECT])
+    return (probe.commit.short, probe.verdict, runs, *numbers, about[:_SUBJECT])

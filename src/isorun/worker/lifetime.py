@@ -45,6 +45,7 @@ def _start(warm: bool) -> None:
     recorder = Recorder(asked.folder, drawn_seed=drawn)
     activate(recorder)
     api.install_stand_in()
+    _print_lines_at_once()
     guarded(asked.folder, "claim of the run folder", recorder.begin)()
     _die_of_interrupt_at_exit()
     closer = Closer(recorder, asked)
@@ -61,6 +62,13 @@ def _start(warm: bool) -> None:
         recorder.note(
             "shared-hash-seed", "the order of sets of strings is the same in all runs of one warm fork server"
         )
+
+
+def _print_lines_at_once() -> None:
+    """As on a terminal: a pipe would get lines in blocks, and who watches the run would see nothing for hours."""
+    out = sys.stdout
+    if hasattr(out, "reconfigure") and not out.line_buffering:
+        out.reconfigure(line_buffering=True)
 
 
 def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> None:

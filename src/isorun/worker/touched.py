@@ -1,8 +1,8 @@
 """Files that the training writes, and reads back: runs that meet in a file are not what they seem.
 
-Seen by an audit hook: Python tells of a file before it opens it. What libraries open in code of their own is not told;
-torch's `save` is wrapped for that. Only what may matter to another run is recorded: a file that was there before this
-process wrote to it, and one that it wrote and read again. Files that are only appended to are logs, and left alone.
+Seen by an audit hook: Python tells of a file before it opens it. What libraries open in code of their own is not told,
+unless a framework wraps what it saves with (`telling`). Only what may matter to another run is recorded: a file that
+was there before this process wrote to it, and one that it wrote and read again. What is only appended to is a log.
 
 Where the run works in a copy of its folder, what is large is a link there. A file that is about to be written to
 through such a link becomes a copy first.
@@ -12,23 +12,15 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import shutil
 import sys
 import threading
 import time
-from types import ModuleType
 from typing import Any, Callable
 
 from . import levels
 from .usercode import ISORUN, is_generated, is_library_file
 
-WORKSPACE = "workspace"
-# What models are kept in: whoever reads one goes on from it.
-MODEL_FILE = re.compile(
-    r".*\.(?:pt|pth|ckpt|bin|safetensors|h5|hdf5|keras|onnx|npz|npy|pkl|joblib|msgpack|ubj|model|cbm|pb|index"
-    r"|data-\d+-of-\d+)"
-)
 _MOST_FILES = 2_000
 _MOST_TOLD = 20
 _MOST_TIMES = 50
@@ -68,7 +60,7 @@ class TouchedFiles:
         self._files: dict[str, _Touched] = {}
         self._folder = os.path.join(folder, "")  # noqa: PTH118  what names are compared with
         self._run_folder = os.path.join(run_folder, "")  # noqa: PTH118
-        self._workspace = os.path.join(run_folder, WORKSPACE, "")  # noqa: PTH118
+        self._workspace = os.path.join(run_folder, levels.WORKSPACE, "")  # noqa: PTH118
         self._origin = os.path.join(origin, "") if origin else ""  # noqa: PTH118
         self._left_alone = tuple(os.path.join(place, "") for place in {sys.prefix, sys.base_prefix})  # noqa: PTH118
         self._busy = threading.local()
@@ -180,20 +172,14 @@ def begin(run_folder: str) -> TouchedFiles:
     return _touched
 
 
-def follow_saves(module: ModuleType) -> None:
-    """Whoever calls `torch.save` tells: the file is opened in code of torch's own."""
-    saving: Any = module.serialization
-    if not hasattr(saving.save, "isorun_told"):
-        saving.save = _telling(saving.save)
-        setattr(module, "save", saving.save)  # noqa: B010  of any module, for all that mypy knows
+def telling(save: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which is given an object and where to write it, and tells of the file before it writes it."""
 
-
-def _telling(save: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(save)
-    def telling(obj: Any, f: Any, *arguments: Any, **options: Any) -> Any:
+    def told(obj: Any, f: Any, *arguments: Any, **options: Any) -> Any:
         if _touched is not None and isinstance(f, (str, os.PathLike)):
             _touched.hear("os.rename", ("", f))
         return save(obj, f, *arguments, **options)
 
-    telling.isorun_told = True  # type: ignore[attr-defined]
-    return telling
+    told.tells_isorun = True  # type: ignore[attr-defined]
+    return told

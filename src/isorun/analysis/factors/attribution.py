@@ -588,11 +588,11 @@ def _like_noise(alone: Mapping[str, float], noise: Mapping[str, float]) -> str:
 
 def _out_of_reach(records: Sequence[RunRecord]) -> str:
     """Why nothing is known of streams that drew nothing: what they make may be drawn where nobody can tell."""
-    told = [found for record in records if (found := effective(record).get("streams"))]
-    if not told or any(found["draws"][name] for found in told for name in found["follow"]):
+    streams = [found for record in records if (found := effective(record).get("streams"))]
+    if not streams or any(found["draws"][name] for found in streams for name in found["follow"]):
         return ""
-    lost = max(found["draws"]["other"] for found in told)
-    unseen = sorted({name for found in told for name in found["out_of_sight"]})
+    lost = max(found["draws"]["other"] for found in streams)
+    unseen = sorted({name for found in streams for name in found["out_of_sight"]})
     where = [f"{lost:,} draws of a run were told to no stream"] if lost else []
     where += [f"numbers were drawn out of sight ({', '.join(unseen)})"] if unseen else []
     return f"no draw was told to it, and {' and '.join(where)}" if where else ""
@@ -665,8 +665,8 @@ def _merged(conditions: Sequence[Condition], result: StudyResult) -> Iterator[Co
         groups.setdefault(key, {}).update(dict.fromkeys(condition.groups))
     every = {group.key.label for group in result.groups if group.finished}
     for key, condition in sorted(first.items(), key=lambda item: not item[1].voids):
-        told = () if set(groups[key]) >= every else tuple(groups[key])
-        yield replace(condition, groups=told)
+        meant = () if set(groups[key]) >= every else tuple(groups[key])
+        yield replace(condition, groups=meant)
 
 
 def _held_without_repeats(effects: Sequence[FactorEffect]) -> list[HeldFixed]:

@@ -143,10 +143,19 @@ class Price(Told):
     needs: tuple[Need, ...] = ()
 
     @property
+    def sets(self) -> tuple[PricedSet, ...]:
+        """All that were measured: the training as it is, the ladder, what was tried besides."""
+        return (self.as_it_is, *(step.set for step in self.steps), *self.tried)
+
+    @property
+    def highest(self) -> PricedSet:
+        """The highest rung of the ladder that was measured."""
+        return self.steps[-1].set if self.steps else self.as_it_is
+
+    @property
     def chosen_among(self) -> int:
         """So many sets were looked at, of which one is recommended."""
-        sets = (self.as_it_is, *(step.set for step in self.steps), *self.tried)
-        return sum(1 for item in sets if item.distinct is not None)
+        return sum(1 for item in self.sets if item.distinct is not None)
 
     @property
     def differing_at_most(self) -> float | None:
@@ -162,8 +171,7 @@ class Price(Told):
     @property
     def recommended_set(self) -> PricedSet | None:
         """What was measured of the recommended set."""
-        known = (self.as_it_is, *(step.set for step in self.steps), *self.tried)
-        return next((item for item in known if item.names == self.recommended), None)
+        return next((item for item in self.sets if item.names == self.recommended), None)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
