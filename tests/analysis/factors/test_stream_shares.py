@@ -123,6 +123,14 @@ def test_the_share_of_a_stream_whose_draws_may_be_elsewhere_is_not_known():
     assert [row[-3:] for row in table.rows if "streams=dropout" in row] == [("—", "—", "—")]
 
 
+def test_a_framework_whose_streams_cannot_be_parted_is_told_once():
+    study = streams_study()
+    found = isorun.factors(study, store=trained(study, result, weights=result))
+    (told,) = (one for one in found.conditions if one.code == "factor-without-effect")
+    assert told.message.startswith("random streams were asked for, and nothing")
+    assert not any(item.came_about for item in found.effects)
+
+
 def test_noise_from_run_to_run_is_no_stream():
     study = streams_study()
 

@@ -48,6 +48,7 @@ from isorun.study.records import RunRecord
 __all__ = [
     "FEWEST_RUNS",
     "GROUP_CHECKS",
+    "NO_STREAMS",
     "StudyFacts",
     "independent_draws",
     "study_conditions",
@@ -267,6 +268,14 @@ def _threads_differ(_key: GroupKey, records: Sequence[RunRecord], _units: RunUni
         )
 
 
+NO_STREAMS: Final = Condition(
+    "factor-without-effect",
+    "random streams were asked for, and nothing that the training draws with can be parted",
+    "streams are those of torch, NumPy and Python's random: leave the factor out for other frameworks",
+)
+"""Of no value of the factor in particular."""
+
+
 def _factor_without_effect(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     """Requests that libraries clamped or ignored: a value that is not what the training had is no value of a factor."""
     content = records[0].cell.environment_content if records else {}
@@ -280,6 +289,9 @@ def _factor_without_effect(_key: GroupKey, records: Sequence[RunRecord], _units:
             continue  # nobody was there to ask, and that is said
         found = effective(record)
         for name, others in switches.without_effect(asked, found.get("switches") or {}).items():
+            if name == "streams" and not others:
+                yield NO_STREAMS  # of every value, so told once
+                continue
             has = ", ".join(f"{who} has {value}" for who, value in others.items())
             why = f"did not come about: {has}" if has else "nothing that the training loaded answers to it"
             told[f"{name} = {asked[name]} was asked for, and {why}"] = None
