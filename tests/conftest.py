@@ -31,6 +31,7 @@ def pytest_collection_finish():
     """
     gc.enable()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture
