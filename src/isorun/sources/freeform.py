@@ -186,8 +186,9 @@ def _named(text: str, split: str) -> Label:
 def _role(name: str, sign: str) -> Role:
     if is_metric(name):
         return Role.METRIC
-    is_named = keeps_no_prefix(name) if sign in {"", "is"} else len(name) > 1 and not is_never(name)  # "| lr 20.00 |"
-    return Role.DOUBTFUL if is_named else Role.NOTHING
+    is_letter = sign == "=" and len(name) == 1  # "C=0.1, score=0.9": what was set
+    is_named = keeps_no_prefix(name) if sign in {"", "is"} else not is_never(name)  # "| lr 20.00 |"
+    return Role.DOUBTFUL if is_named and not is_letter else Role.NOTHING
 
 
 def _form(sign: str) -> str:
