@@ -433,6 +433,10 @@ def test_what_is_said_again_of_the_best_iteration_is_no_further_value() -> None:
     rounds = [f"[{number}]\tvalid-auc:0.{number}" for number in (7, 9, 8)]
     found = scan_text("\n".join([*rounds, "Stopping. Best iteration:", rounds[1]]))
     assert found.series["valid-auc"].values == (0.7, 0.9, 0.8)
+    assert found.results == {"valid-auc": 0.9}
+    further = scan_text("\n".join([*rounds, "Stopping. Best iteration:", rounds[1], "[10]\tvalid-auc:0.5"]))
+    assert further.series["valid-auc"].values == (0.7, 0.9, 0.8, 0.5)
+    assert further.results == {}
     assert scan_text(f"Best iteration is:\n{rounds[1]}").series["valid-auc"].values == (0.9,)
 
 

@@ -77,11 +77,11 @@ __all__ = [
 _NO_LIMIT = r"(?<!max[_ -])(?<!num[_ -])(?<!total[_ -])(?<!\bn_)"
 _EPOCH = re.compile(rf"(?:^|[^a-z]){_NO_LIMIT}(?:epoch|ep)(?:\s*\([a-z]+\))?[\s:=#\[('\"]*$")
 _EPOCHS = re.compile(r"(?:^|[^a-z])epochs?\s*:?\s*$")
-_STEP = re.compile(rf"(?:^|[^a-z]){_NO_LIMIT}(?:global_step|step|iteration|iter|round|episode)[\s:=#\[('\"]*$")
+_STEP = re.compile(rf"(?:^|[^a-z]){_NO_LIMIT}(?:global_step|step|iteration|iter|round|episode)[\s:=#*\[('\"]*$")
 _LOGGED_BY = re.compile(r"(\w+_(?:epoch|step|iter))\s*[:=]\s*$")
 _PART = re.compile(r"(?:^|[^a-z])(?:cv|folds?|seed|trial|run|repeat|task|split|model|candidate|client)[\s:=#\[(]*$")
 _OVER_EPOCH = re.compile(r"\s+(?:over|per)\s+(?:the\s+)?epoch\s*(?=[:=]\s*$)", re.IGNORECASE)
-_SEPARATOR = re.compile(r"\s*(?:\bis\s*(?=[:=]))?(?P<sign>[:=]|->|=>|\bis\b)?(?P<space>\s*)[\"']?$")
+_SEPARATOR = re.compile(r"\s*(?:\bis\s*(?=[:=-]))?(?P<sign>[:=]|-+>|=+>|\bis\b)?(?P<space>\s*)[\"']?$")
 _ABBREVIATION = re.compile(r"\b(adj|val|trn|eval|avg)\.(?= )", re.IGNORECASE)
 _AVERAGE = re.compile(r"\s*\((micro|macro|weighted|samples)(?: avg)?\)\s*$", re.IGNORECASE)
 _PERCENT_UNIT = re.compile(r"\s*[(\[]\s*(?:%|in %|percent)\s*[)\]]\s*$")
@@ -186,8 +186,9 @@ def _named(text: str, split: str) -> Label:
 def _role(name: str, sign: str) -> Role:
     if is_metric(name):
         return Role.METRIC
-    is_named = keeps_no_prefix(name) if sign in {"", "is"} else len(name) > 1 and not is_never(name)  # "| lr 20.00 |"
-    return Role.DOUBTFUL if is_named else Role.NOTHING
+    is_letter = sign == "=" and len(name) == 1  # "C=0.1, score=0.9": what was set
+    is_named = keeps_no_prefix(name) if sign in {"", "is"} else not is_never(name)  # "| lr 20.00 |"
+    return Role.DOUBTFUL if is_named and not is_letter else Role.NOTHING
 
 
 def _form(sign: str) -> str:
@@ -222,6 +223,7 @@ def _starts_a_name(word: str) -> bool:
     return is_text and not word.endswith((".py", ".log", ".txt", ".json", ".csv", ".pt"))
 
 
+_TIME_OF_DAY = re.compile(r"\s+\d\d?:\d\d")
 _LEADING_PAIR = re.compile(r"\s*\[\s*(\d+)\s*,\s+(\d+)\s*\]")
 _LEADING_STEP = re.compile(r"\s*\[(\d{1,3}(?:,\d{3})+|\d+)\]")
 _FINAL = re.compile(r"\b(?:final|test|best)")
@@ -339,7 +341,8 @@ class _Reader:
 
     def _opens_with_epoch(self, token: re.Match[str], label: Label) -> bool:
         opens = label.role is Role.OPENING and not self._line[: token.start()].strip(" \t[")
-        return opens and self._row.epoch is None and not self._epochs_are_named
+        is_a_day = _TIME_OF_DAY.match(self._line, token.end()) is not None  # "[11/01 11:27:04] "
+        return opens and self._row.epoch is None and not self._epochs_are_named and not is_a_day
 
     def _take_average(self, token: re.Match[str], after_value: bool) -> None:
         if after_value and token["number"] is not None and not token["percent"]:
@@ -456,7 +459,7 @@ _COCO = re.compile(
     r"\| maxDets=\s*(?P<most>\d+)\s*\] = (?P<value>-?[\d.]+)\s*$"
 )
 _ABOUT = re.compile(
-    rf"^\s*(?P<before>[\w ]{{0,40}}?\(?)\b{_METRIC}\)?(?:[ -]+score)? (?:of|on|for|over)\b(?P<about>[^:=]*)"
+    rf"^\s*(?P<before>[\w -]{{0,40}}?\(?)\b{_METRIC}\)?(?:[ -]+score)? (?:of|on|for|over)\b(?P<about>[^:=]*)"
     rf"(?:[:=]|\bis\b)\s*{_VALUE}",
     re.IGNORECASE,
 )
@@ -467,6 +470,7 @@ _AT_A_STEP = re.compile(
     rf"{_VALUE}",
     re.IGNORECASE,
 )
+_TOP = re.compile(r"\btop-\d{1,3}\s*$", re.IGNORECASE)
 _EPOCH_TOLD = re.compile(r"\bepoch (\d{1,9})\b", re.IGNORECASE)
 _ESTIMATE = re.compile(rf"(?<![\d.,])(?P<value>[-+]?[\d.]+) {_METRIC} estimate based on ", re.IGNORECASE)
 
@@ -489,7 +493,8 @@ def read_sentence(line: str) -> Row | None:
         name = f"{found['metric'].lower()}[{found['class']}]"
     elif (found := _ABOUT.match(line)) is not None:
         split = split_in(found["before"]) or split_in(found["about"])
-        name = "_".join(filter(None, [split, found["metric"].lower()]))
+        top = _TOP.search(found["before"])
+        name = "_".join(filter(None, [split, top and top[0].strip().lower(), found["metric"].lower()]))
     elif (found := _ESTIMATE.search(line)) is not None:
         name = found["metric"].lower()
     else:
@@ -533,8 +538,10 @@ _LEVEL = re.compile(
 )
 _ABSL = re.compile(r"^[IWEF]\d{4} [\d:.]+\s+\d+ [\w./-]+:\d+\] ")
 _RANK = re.compile(r"^\s*(?:\([\w.:-]+ pid=\d+(?:, ip=[\d.]+)?\)|\[(?:rank|default)\s?\d+\]:?)\s*")
+_DAY_AND_LOGGER = re.compile(r"^\[\d\d/\d\d \d\d:\d\d:\d\d [\w.]+\]:?\s*")  # "[11/01 11:27:04 d2.utils.events]: "
 _DATED_LOGGER = re.compile(r"^\[?\d{4}-\d\d-\d\d[ T][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?\s*(?:[-|]\s+)?(?:[\w.]+\s+-\s+)?")
 
+_PREFIXES = (_LEVEL, _ABSL, _DATED_LOGGER, _DAY_AND_LOGGER)
 _PREFIX_STARTS = frozenset("[( TDINWECF")
 _TEXT_PER_NOISE = 8
 _DATE_SIGNS = frozenset("-/:.")
@@ -558,8 +565,9 @@ def message_of(line: str) -> str:
     if not _may_have_a_prefix(line):
         return line
     line = _RANK.sub("", line, count=1) if line[:1] in "([" or "pid=" in line[:40] else line
-    if (level := _LEVEL.match(line)) or (level := _ABSL.match(line)) or (level := _DATED_LOGGER.match(line)):
-        return line[level.end() :]
+    for prefix in _PREFIXES:
+        if (found := prefix.match(line)) is not None:
+            return line[found.end() :]
     return line
 
 

@@ -244,7 +244,7 @@ class LineMetrics(AbstractSource):
             return row
         if self._looks_back:
             self._looks_back = False
-            row = self._timeline.without_known(row)
+            row = self._timeline.looking_back(row)
         self._epochs_are_named = self._epochs_are_named or (row.epoch is not None and "poch" in line)
         self._timeline.add(row, seconds, row.lines or line, "stdout")
         self._heading = self._heading_after(line, row)
@@ -414,6 +414,7 @@ class Timeline:
         self._mixed: set[str] = set()
         self._unclear: set[str] = set()  # some of its values are not known: the last may be one of them
         self._too_many_names = False
+        self._kept: dict[str, float] = {}
         self._told_rows = 0
 
     def add(self, row: Row, seconds: float, line: str, source: str) -> None:
@@ -437,8 +438,12 @@ class Timeline:
         if row.values and not (self._clock.is_late and row.total):
             self._put_all(row, seconds, line, source)
 
-    def without_known(self, row: Row) -> Row:
-        """The row without the metrics that have values: a line that looks back at the best says them again."""
+    def looking_back(self, row: Row) -> Row:
+        """The row without the metrics that have values: a line that looks back at the best says them again.
+
+        They are no further points, but what the training ends with: the model of that round is the one it keeps.
+        """
+        self._kept = {value.name: value.value for value in row.values if value.name in self._points}
         row.values = [value for value in row.values if value.name not in self._points]
         if not row.values:
             row.epoch = row.step = None
@@ -474,7 +479,7 @@ class Timeline:
         results = {name: item.values[-1] for name, item in points.items() if self._is_result(item)}
         return Found(
             series={name: item.series() for name, item in points.items()},
-            results=results | ends,
+            results=results | ends | {name: value for name, value in self._kept.items() if name in points},
             origins={name: item.origin for name, item in points.items()},
             examples={name: item.example for name, item in points.items()},
             notes=(*notes, *self._notes()),
@@ -490,6 +495,10 @@ class Timeline:
         moment, step = self._moment_of(row)
         clock = not row.total and (row.epoch is not None or row.step is not None)  # a bar's values are running ones
         all_points, by_user, final = self._points, row.by_user, row.final or is_evaluation
+        if self._kept:
+            self._kept = {
+                name: kept for name, kept in self._kept.items() if all(name != one.name for one in row.values)
+            }
         for value in row.values:
             name, number, _, fraction = value
             if is_evaluation:

@@ -99,8 +99,8 @@ _FILLERS: Final = frozenset(["average", "avg", "the", "set", "current", "a", "an
 
 _NEVER: Final = word_set(
     """time times uptime eta etas elapsed remaining runtime duration dur second seconds sec secs ms msec minutes min
-    hours speed throughput fps memory mem ram vram gpu cpu size weight weights coef coefficient lambda smoothing scale
-    patience threshold thresh fn func function type date timestamp pid port version seed wait
+    hours speed throughput ips fps memory mem ram vram gpu cpu size weight weights coef coefficient lambda smoothing
+    scale patience threshold thresh fn func function type date timestamp pid port version seed wait
     initscore pavg df ci progress"""
 )
 _PER_SECOND: Final = ("/s", "/sec", "/second")

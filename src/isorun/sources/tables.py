@@ -157,6 +157,8 @@ class Tables:
 
     def read(self, line: str) -> Row | None:
         """The row this line is, an empty row for a heading or a rule, None when the line is no part of a table."""
+        if _BOXED.match(line.strip()) and _DASHES.match(self._before):
+            self._box.begin()
         for part in (self._lists.read, self._box.read, self._class_line, self._split_line):
             if (row := part(line)) is not None:
                 return row
@@ -541,20 +543,26 @@ _LONGEST_CLASS = 60
 
 
 class _SectionedBox:
-    """The boxes of Stable-Baselines3: names under sections, and the rule that ends the box gives all that was in it."""
+    """The boxes of reinforcement learning: names, often under sections; the rule that ends a box gives all of it."""
 
     def __init__(self) -> None:
         self._section = ""
+        self._in_box = False
         self._values: dict[str, float] = {}
         self._lines: list[str] = []
 
     @property
     def open(self) -> bool:
-        return bool(self._section)
+        return self._in_box
+
+    def begin(self) -> None:
+        """A box without sections begins: its first row comes right below a rule of dashes."""
+        self._in_box = True
 
     def read(self, line: str) -> Row | None:
-        if not (self._section or _is_section(line)):
+        if not (self._in_box or _is_section(line)):
             return None
+        self._in_box = True
         line = line.strip()
         self._lines.append(line)
         if len(self._lines) > _LONGEST_BOX:
@@ -571,14 +579,16 @@ class _SectionedBox:
 
     def _closed(self) -> Row:
         box, lines = self._values, " ".join(self._lines)
-        self._values, self._lines, self._section = {}, [], ""
+        self._values, self._lines, self._section, self._in_box = {}, [], "", False
         taken = {name: value for name, value in box.items() if not name.startswith("time/") and not is_never(name)}
         values = [MetricValue(name, value, "boxed table") for name, value in taken.items()]
-        return Row(values, step=box.get(_BOX_STEP), lines=lines)
+        epoch = next((value for name, value in box.items() if name.lower() == "epoch"), None)
+        return Row(values, epoch=epoch, step=box.get(_BOX_STEP), lines=lines)
 
 
 _SECTION = re.compile(r"^\|\s*(?P<section>[\w.\- ]+/)\s*\|\s*\|$")
-_BOXED = re.compile(r"^\|\s+(?P<name>[\w@.\-/]+)\s*\|\s*(?P<value>\S+)\s*\|$")
+_BOXED = re.compile(r"^\|\s+(?P<name>[A-Za-z][\w@.\-/]*)\s*\|\s*(?P<value>\S+)\s*\|$")
+_DASHES = re.compile(r"-{10,}\s*$")
 _BOX_STEP = "time/total_timesteps"
 _LONGEST_BOX = 200
 
