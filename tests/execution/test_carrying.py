@@ -32,7 +32,7 @@ from isorun.execution import (
     event_from_json,
     event_to_json,
 )
-from isorun.execution.assemble import CodeVersions, lost_record, read_record
+from isorun.execution.assemble import ChangedFiles, CodeVersions, lost_record, read_record
 from isorun.execution.carrying import Workbench, Workshop, carry_out
 from isorun.study import Environment, Sources
 from isorun.study.cells import Cell, Level
@@ -487,3 +487,21 @@ def test_gits_answer_serves_for_as_long_as_it_is_worth(tmp_path, monkeypatch, ta
         assert versions.ask(tmp_path).result() == {"commit": 0}
         now[0] = 100.0 + serves * 1.1
         assert versions.ask(tmp_path).result() == {"commit": 1}
+
+
+def test_a_model_file_that_changed_unseen_is_told_only_where_one_run_was_alone(tmp_path):
+    (tmp_path / "out").mkdir()
+    for name in ("out/model.h5", "notes.txt", "new.h5"):
+        if name != "new.h5":
+            (tmp_path / name).write_text("before")
+            os.utime(tmp_path / name, (1000, 1000))
+    files = ChangedFiles()
+    look = files.before(tmp_path)
+    for name in ("out/model.h5", "notes.txt", "new.h5"):
+        (tmp_path / name).write_text("after")
+        os.utime(tmp_path / name, (2000, 2000))
+    assert files.after(look) == {"out/model.h5": {"found": 1000.0, "wrote": [2000.0], "read": []}}
+    first, second = files.before(tmp_path), files.before(tmp_path)
+    os.utime(tmp_path / "new.h5", (3000, 3000))
+    assert (files.after(first), files.after(second)) == ({}, {})
+    assert files.after(files.before(tmp_path)) == {}

@@ -24,7 +24,6 @@ from .usercode import ISORUN, is_generated, is_library_file
 _MOST_FILES = 2_000
 _MOST_TOLD = 20
 _MOST_TIMES = 50
-_TOLD = frozenset(("open", "os.rename"))
 _SYSTEM = ("/dev/", "/proc/", "/sys/")
 # Caches, and what tools keep of all runs together, each under a name of its own.
 _OF_TOOLS = ("/.cache/", "/__pycache__/", "/.git/", "/.hydra/", "/.ipynb_checkpoints/", "/mlruns/", "/wandb/")
@@ -66,9 +65,7 @@ class TouchedFiles:
         self._busy = threading.local()
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """What Python is about to do; hundreds of other things are told, too."""
-        if event not in _TOLD:
-            return
+        """What Python is about to do: to open a file, or to rename one."""
         if getattr(self._busy, "on", False):
             return
         self._busy.on = True
@@ -93,7 +90,9 @@ class TouchedFiles:
     def _named(self, path: Any) -> str:
         """The whole path of a file that other runs may meet in; empty for any other."""
         name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100  a million times
-        if name not in self._files and len(self._files) >= _MOST_FILES:
+        if name in self._files:
+            return name
+        if len(self._files) >= _MOST_FILES:
             return ""
         if name.startswith(self._run_folder) and not name.startswith(self._workspace):
             return ""
@@ -168,7 +167,14 @@ def begin(run_folder: str) -> TouchedFiles:
     """Look from now on, once a process: an audit hook stays for good."""
     global _touched  # noqa: PLW0603  one a process
     _touched = TouchedFiles(run_folder, os.getcwd(), os.environ.get(levels.COPY_OF, ""))  # noqa: PTH109
-    sys.addaudithook(_touched.hear)
+    hear = _touched.hear
+
+    def told(event: str, arguments: tuple[Any, ...]) -> None:
+        """Python tells of hundreds of other things: a function as plain as this takes a fourth of a method's time."""
+        if event == "open" or event == "os.rename":  # noqa: PLR1714  as above
+            hear(event, arguments)
+
+    sys.addaudithook(told)
     return _touched
 
 
