@@ -82,7 +82,7 @@ def _run_in_it(folder: Path) -> dict[str, Any]:
     executor.close()
     keepers.close()
     wall, cpu, start = (statistics.median(times[1:]) for times in (walls, cpus, plain))
-    engine = record.environment["requested"]["engine"]
+    engine = record.environment["made"]["engine"]
     return {
         "name": "a run in a container, over starting its interpreter in the same container",
         "measured": wall,

@@ -72,7 +72,7 @@ def of_factors():
 
 def of_a_range():
     ends = [Commit(digit * 40, digit * 40, (), "2026-01-01T00:00:00+00:00", "T", f"step {digit}") for digit in "012"]
-    probes = (Probed(ends[0], "good end", 6), Probed(ends[1], "like bad", 6, -0.1, (-0.2, -0.05)))
+    probes = (Probed(ends[0], "good end"), Probed(ends[1], "like bad", -0.1, (-0.2, -0.05), run_ids=("r1",)))
     return isorun.Bisection(
         *ends[::2], "score", "found", ends[1], (ends[1],), 0.05, probes, 12, 12, "acc", difference=-0.1, commits=2
     )

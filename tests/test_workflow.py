@@ -80,6 +80,7 @@ def test_a_store_that_was_opened_by_others_stays_open(store, instant):
 
 def test_one_run_opens_one_store_and_one_executor(tmp_path, monkeypatch):
     opened = []
+    (tmp_path / "a.py").touch()
     monkeypatch.setattr(FolderStore, "__init__", _counting(opened, "store", FolderStore.__init__))
     executor = InstantExecutor(accuracy)
     monkeypatch.setattr("isorun.session.open_executor", lambda *_: opened.append("executor") or executor)

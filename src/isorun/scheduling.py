@@ -21,7 +21,8 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import IsorunError, StoreConflict
@@ -97,6 +98,9 @@ class Observer:
 
     def warned(self, condition: Condition) -> None:
         """Something to know before the first run: whoever hears it may want to stop."""
+
+    def made_before(self, runs: int, some: Sequence[RunRecord]) -> None:
+        """So many runs of the study were finished before; some of them, to tell from how long the others may take."""
 
     def work_planned(self, runs: int) -> None:
         """So many more runs are to come."""
@@ -229,6 +233,7 @@ class _Loop:
         self._tries: Counter[str] = Counter()
         self._latest_attempts: dict[str, int] = {}
         self._known_holders: dict[str, Holder | None] = {}
+        self._checked: set[tuple[str, str]] = set()
         self._records: list[RunRecord] = []
         self._conditions: list[Condition] = []
         self._elsewhere = self._proposed = self._signals = 0
@@ -262,6 +267,7 @@ class _Loop:
         cells = () if self._stopped else self._agenda.propose(self._room)
         if cells:
             self._turned_away = False
+            self._refuse_impossible(cells)
             self._ready.extend(cells)
             self._proposed += len(cells)
             self._read_attempts(cells)
@@ -269,6 +275,18 @@ class _Loop:
                 self._tries.pop(cell.id, None)
             self._observer.work_planned(len(cells) + self._agenda.to_come())
         self._turned_away = self._turned_away or (not self._stopped and self._agenda.is_waiting())
+
+    def _refuse_impossible(self, cells: Sequence[Cell]) -> None:
+        """A command that cannot begin is refused before a word on runs of it is said, and before it is kept."""
+        new = {(cell.approach, cell.environment) for cell in cells} - self._checked
+        self._checked |= new
+        for approach, name in sorted(new):
+            executor, environment = self._session.executor, self._study.environments[name]
+            own = environment if environment.python else replace(environment, python=self._session.python)
+            with blaming("executor", executor):
+                executor.check_command(
+                    self._study.approaches[approach].command, own, Path(self._study.folder).resolve()
+                )
 
     def _read_attempts(self, cells: Sequence[Cell]) -> None:
         """Which attempts at these cells are known, so that those of others which follow are told from earlier ones."""

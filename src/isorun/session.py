@@ -240,9 +240,9 @@ def place_of(study: Study | None, store: Store) -> str | AbstractStore:
 
 @contextmanager
 def opened(source: str | Path | Study | None, store: Store = None) -> Iterator[tuple[Study, Store]]:
-    """The study, and the store of its records: an ad hoc study's is the one that keeps it, which is open already.
+    """The study, and the store of its records: of one that is named, the store that keeps it, which is open already.
 
-    source: None for the latest ad hoc study. So whoever asks for a study by its name opens one store, once.
+    source: None for the latest study that is kept. So whoever asks for a study by its name opens one store, once.
     """
     if isinstance(source, Study):
         yield source, store
@@ -251,7 +251,7 @@ def opened(source: str | Path | Study | None, store: Store = None) -> Iterator[t
         raise StudyError(
             "that is no study",
             found=f"{source!r:.60}",
-            allowed="a study file, the name of an earlier ad hoc study, or an isorun.Study",
+            allowed="a study file, the name of an earlier study, or an isorun.Study",
         )
     path = Path(source or "")
     if path.suffix == ".toml" and path.is_file():
@@ -269,23 +269,25 @@ def _not_kept(source: str | Path | None, path: Path, names: Sequence[str]) -> St
     """The study of a file after all; an error where there is none."""
     if source is None:
         raise NothingRecorded(
-            "no study is named, and no ad hoc study was run in this folder",
+            "no study is named, and none was run in this folder",
             hint="isorun report study.toml, or isorun run -n 16 -- python train.py first; what isorun price or bisect "
             "measured is told again, without new runs, when the same is typed again",
         )
     if path.suffix == ".toml" or (path.exists() and str(source)):
         return load_study(path)
-    what = f"there is neither a study file nor an earlier ad hoc study {str(source)!r}"
+    what = f"there is neither a study file nor an earlier study {str(source)!r}"
     hint = "isorun run study.toml, or isorun run -- COMMAND"
     raise StudyError(what, allowed=known_names(str(source), names), hint=hint)
 
 
 def recalled(name: str, store: AbstractStore) -> Study:
-    """The study that is kept under this name."""
+    """The study that is kept under this name; one of a study file is that of the file, as long as it is there."""
     kept = store.documents(STUDIES)
     try:
         document = kept.read(name) or {}
-        folder = Path(document.pop("folder"))
+        folder, file = Path(document.pop("folder")), Path(document.pop("file", ""))
+        if file.name and file.is_file() and (declared := load_study(file)).name == name:
+            return declared  # as the file says it now
     except (IsorunError, KeyError, TypeError) as error:
         what = f"the kept study {kept.place(name)} cannot be read: {error}"
         raise StudyError(what, hint="type the command again: its finished runs are kept") from None

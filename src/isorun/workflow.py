@@ -37,7 +37,16 @@ from isorun.session import (
 )
 from isorun.store import PLANS, STUDIES, AbstractStore
 from isorun.study.cells import Cell, cells_of, withheld_hashes
-from isorun.study.design import Study, changed, document_of, document_without_secrets, extends, together, with_key
+from isorun.study.design import (
+    Study,
+    can_be_kept,
+    changed,
+    document_of,
+    document_without_secrets,
+    extends,
+    together,
+    with_key,
+)
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
@@ -78,9 +87,13 @@ __all__ = [
 ]
 
 _GRACE: Final = 120.0
+_LOOKED_AT: Final = 20
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
 _TOLD_AT_ONCE: Final = frozenset(
-    ["shared-device", "bad-return", "lock-of-the-study", "checkout-changed", "checkout-written", "edited-while-running"]
+    [
+        *("shared-device", "bad-return", "several-trainings", "lock-of-the-study"),
+        *("checkout-changed", "checkout-written", "edited-while-running"),
+    ]
 )
 
 
@@ -95,7 +108,7 @@ class Watches(Protocol):
 
 
 def load(source: str | Path | Study, *, store: Store = None) -> Study:
-    """A study: as it is, from a file, or an earlier ad hoc one by its name, which wins over a folder called like it."""
+    """A study: as it is, from a file, or an earlier one by its name, which wins over a folder called like it."""
     with opened(source, store) as (study, _):
         return study
 
@@ -189,7 +202,12 @@ def run_missing(
         from isorun.repair.agenda import SearchAgenda
 
         return carry_out_agenda(SearchAgenda(study, session.store), session, study, observer, keep_study=keep_study)
-    cells = [cell for cell in missing(study, store=session.store) if only is None or only(cell)]
+    with blaming("store", session.store):
+        declared = cells_of(known_to(study, session.store))
+        finished = session.store.finished(cell.id for cell in declared)
+        cells = [cell for cell in declared if cell.id not in finished and (only is None or only(cell))]
+        if observer is not None and cells and finished:
+            observer.made_before(len(finished), session.store.records(sorted(finished)[:_LOOKED_AT]))
     _check_environments(study, session, cells)
     return carry_out_agenda(CellList(cells), session, study, observer, keep_study=keep_study)
 
@@ -227,6 +245,8 @@ def carry_out_agenda(
     def keep() -> None:
         if keep_study:
             judged_before.update(remember(study, store=store))
+        elif study.file:
+            _remember_file(study, store)
 
     # Of what is refused before a run starts (devices that are not there, say), no name is kept.
     outcome = carry_out(agenda, session, study, observer, before_first=keep)
@@ -270,7 +290,8 @@ def _seen_in_runs(study: Study, outcome: Outcome) -> tuple[Condition, ...]:
     logged = {name for record in outcome.records for name in (*record.results, *record.series)}
     as_declared = not outcome.records or logged.issuperset(study.metrics)
     asked = any(environment.switches for environment in study.environments.values())
-    if as_declared and not asked and not any(noted) and not any(restarts):
+    met = any("files" in record.environment for record in outcome.records)
+    if as_declared and not asked and not met and not any(noted) and not any(restarts):
         return ()
     from isorun.analysis.studies.conditions import told_at_once
 
@@ -289,7 +310,7 @@ def session_of(
 ) -> AbstractContextManager[Session]:
     """The store and the executor of a study, each opened once.
 
-    Searches, and environments of other kinds than the interpreter, are looked at before: what one of them refuses
+    Searches, environments of other kinds than the interpreter, and commands are looked at before: what is refused then
     leaves nothing.
     """
     if study.searches:
@@ -301,6 +322,13 @@ def session_of(
             from isorun.environments import opened_environment
 
             opened_environment(environment)
+    if executor == "local" and not has_store(study, store):  # nothing is made for what cannot begin
+        from isorun.environments.interpreter import check_command
+
+        for approach in study.approaches.values():
+            for environment in study.environments.values():
+                own = environment if environment.python else replace(environment, python=python)
+                check_command(approach.command, own, Path(study.folder).resolve())
     where = place_of(study, store)
     return open_session(
         where, executor, ExecutorOptions(runs_folder(where, study.folder), jobs, launch, devices, python)
@@ -323,7 +351,7 @@ def analyse(
 ) -> StudyResult:
     """Everything a report needs to know of the study's runs, and of those of the cells beyond it.
 
-    study: the latest ad hoc study of this folder when not given. Of one with searches also what is said of them.
+    study: the latest study of this folder when not given. Of one with searches also what is said of them.
     """
     with opened(study, store) as (declared, place), recorded(place, declared) as records_kept:
         result = _analysed(declared, records_kept, beyond)
@@ -388,12 +416,13 @@ def audit(
 
     static: run nothing. seconds, steps: the run is stopped after so long, or after so many steps of an optimizer.
     """
-    from isorun.diagnose.audit import Audit, examine_source, read_program
+    from isorun.diagnose.audit import Audit, examine_source, read_program, without_collection
     from isorun.diagnose.audit.patching import patch_for
 
     where = Path.cwd() if folder is None else Path(folder)
-    program = read_program(command, where, os.environ)
-    found = Audit(tuple(command), program.script.shown, len(program.sources), examine_source(program))
+    with without_collection():
+        program = read_program(command, where, os.environ)
+        found = Audit(tuple(command), program.script.shown, len(program.sources), examine_source(program))
     if not static:
         from isorun.diagnose.audit.seen import Seen, hold_all, those_that_trained
 
@@ -502,8 +531,26 @@ def remember(study: Study, *, store: Store = None, metrics: Mapping[str, Any] | 
     return judged_before
 
 
+def _remember_file(study: Study, store: AbstractStore) -> None:
+    """Keep where the study of a file is declared, and how, so that its name says it, too.
+
+    What a command was called stays what it is: the file can be named as well.
+    """
+    if not can_be_kept(study.name):
+        return
+    with blaming("store", store):
+        kept = store.documents(STUDIES)
+        try:
+            before = kept.read(study.name) if study.name in kept.names() else None
+        except IsorunError:  # what cannot be read is told by whoever asks for it
+            return
+        document = {"folder": str(Path(study.folder).resolve()), "file": study.file, **document_without_secrets(study)}
+        if before is None or ("file" in before and before != document):
+            kept.write(study.name, document)
+
+
 def recent(store: Store = None) -> tuple[str, ...]:
-    """The names of the ad hoc studies kept in the store of this folder, the latest first."""
+    """The names of the studies kept in the store of this folder, the latest first."""
     with store_if_there(place_of(None, store)) as kept:
         return () if kept is None else kept.documents(STUDIES).names()
 

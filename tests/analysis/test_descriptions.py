@@ -25,8 +25,8 @@ EFFECTIVE = {
 }
 
 
-def described(level=Level.FIXED_SEED, requested=None, inside=EFFECTIVE, **changes):
-    environment = {"effective": inside, "requested": requested or {}}
+def described(level=Level.FIXED_SEED, requested=None, made=None, inside=EFFECTIVE, **changes):
+    environment = {"effective": inside, "requested": requested or {}, **({} if made is None else {"made": made})}
     return description_of_run(make_record(make_cell(level), environment=environment, **changes))
 
 
@@ -75,7 +75,8 @@ def test_data_are_known_only_where_the_command_names_them():
 
 def test_packages_are_pinned_only_where_they_were_made_for_the_study():
     assert state(described(), "packages") == "in part"
-    assert state(described(requested={"packages": {"numpy": "1.26.4"}}), "packages") == "recorded"
+    assert state(described(requested={"packages": {"numpy": "1.26.4"}}), "packages") == "recorded", "as it once was"
+    assert state(described(made={"packages": {"numpy": "1.26.4"}}), "packages") == "recorded"
 
 
 def test_threads_seeds_and_levels():

@@ -17,6 +17,7 @@ from isorun.analysis.environments import (
     library_name,
     rule_for,
 )
+from isorun.analysis.evidence.provenance import made, requested
 from isorun.report.environments import diff_view
 from isorun.study.cells import Level
 from isorun.worker.redaction import RECORDED_VARIABLES
@@ -35,12 +36,13 @@ EFFECTIVE = {
     "variables": {"OMP_NUM_THREADS": "2", "KMP_BLOCKTIME": "1", "ISORUN_SEED": "1"},
     "sources_sha256": "11" * 32,
 }
-REQUESTED = {"level": "default", "threads": 2, "cpus": 2, "python": "/usr/bin/python", "switches": {"onednn": "on"}}
+REQUESTED = {"level": "default", "threads": 2, "cpus": 2, "switches": {"onednn": "on"}}
+MADE = {"python": "/usr/bin/python"}
 
 
 def run(path=None, value=None, **changes):
     """A run, of which the fact at the dotted path has another value."""
-    content = json.loads(json.dumps({"effective": EFFECTIVE, "requested": REQUESTED}))
+    content = json.loads(json.dumps({"effective": EFFECTIVE, "requested": REQUESTED, "made": MADE}))
     if path is not None:
         *folders, name = path.split("/")
         part = content
@@ -62,6 +64,9 @@ def differing(path, value, **changes):
         ("effective/torch/version", "2.12.0", "torch.version", NUMERICS),
         ("effective/packages/numpy", "1.26.4", "packages.numpy", NUMERICS),
         ("effective/packages/pillow", "10.0", "packages.pillow", NUMERICS),
+        ("effective/work/seconds", 1.25, "work.seconds", COSMETIC),
+        ("effective/work/first_step/cpu_seconds", 1.25, "work.first_step.cpu_seconds", COSMETIC),
+        ("effective/work/steps", 5, "work.steps", NUMERICS),
         ("effective/packages/tqdm", "3.0", "packages.tqdm", COSMETIC),
         ("effective/switches/torch/cpu", "avx512", "switches.torch.cpu", NUMERICS),
         ("effective/switches/torch/onednn", "off", "switches.torch.onednn", NUMERICS),
@@ -71,6 +76,8 @@ def differing(path, value, **changes):
         ("effective/gpu/driver", "NVRM version: 550.2", "gpu.driver", NUMERICS),
         ("effective/torch/threads", 1, "torch.threads", NUMERICS),
         ("requested/threads", 1, "requested.threads", NUMERICS),
+        ("made/python", "/opt/python", "made.python", COSMETIC),
+        ("made/image_id", "sha256:ab", "made.image_id", NUMERICS),
         ("effective/torch/cudnn_benchmark", True, "torch.cudnn_benchmark", NUMERICS),
         ("effective/cpu/model", "Xeon", "cpu.model", NUMERICS),
         ("effective/variables/OMP_NUM_THREADS", "1", "variables.OMP_NUM_THREADS", NUMERICS),
@@ -197,3 +204,18 @@ def test_whatever_a_training_left_can_be_compared(inside, requested):
     forth, back = difference_of(run(), odd), difference_of(odd, run())
     assert [item.what for item in forth.differences] == [item.what for item in back.differences]
     assert difference_of(odd, odd).differences == ()
+
+
+def test_a_record_that_had_what_was_made_among_the_requests_is_read_as_one_of_today():
+    code = {"ref": "main", "commit": "a" * 40, "links": ["data"]}
+    requests = {"threads": 2, "python": "/usr/bin/python", "packages": {"numpy": "1.26.4"}, "packages_made_by": "pip"}
+    earlier = make_record(environment={"requested": {**requests, "code": code}, "effective": EFFECTIVE})
+    parts = {
+        "requested": {"threads": 2, "code": {"ref": "main", "links": ["data"]}},
+        "made": {**{name: requests[name] for name in requests if name != "threads"}, "code": {"commit": "a" * 40}},
+    }
+    today = make_record(environment={**parts, "effective": EFFECTIVE})
+    assert (requested(earlier), made(earlier)) == (requested(today), made(today)) == (parts["requested"], parts["made"])
+    assert facts_of(earlier) == facts_of(today)
+    assert facts_of(today)["made.packages.numpy"] == "1.26.4"
+    assert difference_of(earlier, today).differences == ()

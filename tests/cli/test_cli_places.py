@@ -51,14 +51,14 @@ def test_in_an_activated_environment_python_is_the_one_of_that_environment(typed
     assert done.stderr.splitlines()[0] == f"s: 1 run to do, with {activated / name}"
     (record,) = records(tmp_path)
     assert record.log_tail.splitlines()[-1] == str(tmp_path / "venv")
-    assert record.environment["requested"]["python"] == str(activated / name)
+    assert record.environment["made"]["python"] == str(activated / name)
 
 
 def test_the_interpreter_that_is_asked_for_wins(typed, activated, tmp_path):
     typed("run", "--name", "s", "--python", sys.executable, "--", "python", "-c", "import sys; print(sys.prefix)")
     (record,) = records(tmp_path)
     assert record.log_tail == sys.prefix
-    assert record.environment["requested"]["python"] == sys.executable
+    assert record.environment["made"]["python"] == sys.executable
 
 
 def test_a_path_without_python_is_an_error_with_the_next_step(typed, tmp_path):
@@ -125,7 +125,7 @@ def test_devices_are_refused_where_none_is_visible(typed, tmp_path, monkeypatch,
     done = typed("run", "--name", "s", "--devices", words, "--", "true")
     assert done.returncode == 1
     assert f"{words!r} does not name devices that are visible here" in done.stderr
-    with pytest.raises(isorun.IsorunError, match="neither a study file nor an earlier ad hoc study"):
+    with pytest.raises(isorun.IsorunError, match="neither a study file nor an earlier study"):
         records(tmp_path)
 
 

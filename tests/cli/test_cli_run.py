@@ -180,7 +180,7 @@ MISTAKES = {
     "both": (("study.toml", "--", "python", "t.py"), 2, "either a study file or a command"),
     "forgotten dashes": (("-n", "3", "python", "t.py"), 2, "isorun run [options] -- COMMAND"),
     "no such file": (("none.toml",), 1, "there is no study file none.toml"),
-    "no such study": (("nope",), 1, "neither a study file nor an earlier ad hoc study 'nope'"),
+    "no such study": (("nope",), 1, "neither a study file nor an earlier study 'nope'"),
     "unknown level": (("--level", "fixed", "--", "python", "t.py"), 1, "did you mean 'fixed-seed'"),
     "no repeats": (("-n", "0", "--", "python", "t.py"), 1, "repeats: it must be a whole number"),
     "option of a command": (("study.toml", "-n", "4"), 2, "--repeats belongs to a command"),
@@ -200,6 +200,7 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_gets_one_clear_message(mistake, toy):
     words, code, message = MISTAKES[mistake]
+    toy.write("t.py", "print('acc: 0.5')")
     done = toy("run", *words)
     assert done.returncode == code, done.stderr
     assert message in done.stderr
@@ -463,3 +464,42 @@ def test_ends_beyond_those_told_are_counted_and_a_reason_is_told_once_on_the_way
             progress.run_ended(replace(record, reason="no image"))
     assert stream.getvalue().count("failed (no image)") == 1
     assert stream.getvalue().count("failed (as before)") == 2
+
+
+def test_braces_of_the_training_are_passed_on_as_typed(shell):
+    shell.write("t.py", "import sys; print('acc: 0.5'); print(sys.argv[1:])")
+    assert shell("run", "--", "python", "t.py", "{x}", "{{y}}", "{{seed}}").returncode == 0
+    (log,) = (shell.folder / ".isorun" / "runs").glob("*/output.log")
+    assert "['{x}', '{{y}}', '{seed}']" in log.read_text()
+
+
+@pytest.mark.parametrize("words", [("no-such-program", "x"), ("python", "no_such_script.py"), ("./run.sh",)])
+def test_a_command_that_does_not_exist_is_refused_before_anything_is_said_or_kept(shell, words):
+    done = shell("run", "-n", 2, "--", *words)
+    assert done.returncode == 1
+    assert "does not exist" in done.stderr
+    assert "to do" not in done.stderr
+    assert list(shell.folder.iterdir()) == []
+    shell.write("t.py", "print('acc: 0.5')")
+    assert shell("run", "--name", "mine", "--", "python", "t.py").returncode == 0
+    done = shell("run", "-n", 2, "--", *words)
+    assert (done.returncode, "to do" in done.stderr) == (1, False)
+    assert [path.name for path in (shell.folder / ".isorun" / "studies").iterdir()] == ["mine.json"]
+
+
+def test_a_study_file_is_found_by_its_name_too(toy):
+    toy.write("study.toml", 'name = "digits"\n' + (toy.folder / "study.toml").read_text())
+    assert toy("run", "study.toml").returncode == 0
+    assert toy("report", "digits").stdout == toy("report", "study.toml").stdout == toy("report").stdout
+    assert "nothing was missing" in toy("run", "digits").stdout
+    toy.write("study.toml", (toy.folder / "study.toml").read_text().replace("repeats = 3", "repeats = 4"))
+    assert "digits: 2 of 8 runs are missing" in toy("run", "digits", "--dry-run").stdout  # the file as it is now
+    (toy.folder / "study.toml").unlink()
+    assert "digits: 0 of 6 runs are missing" in toy("run", "digits", "--dry-run").stdout  # as it was when it ran
+
+
+def test_a_study_file_does_not_take_the_name_of_a_command(toy):
+    assert toy("run", "-n", 2, "--name", "mine", "--", "python", "train.py").returncode == 0
+    toy.write("study.toml", 'name = "mine"\n' + (toy.folder / "study.toml").read_text())
+    assert toy("run", "study.toml").returncode == 0
+    assert "mine: 0 of 2 runs are missing" in toy("run", "mine", "--dry-run").stdout

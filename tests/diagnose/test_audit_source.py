@@ -118,6 +118,32 @@ torch.rand(2)
 """
 
 
+LOADED = """import numpy as np
+from torch import nn
+
+class Net(nn.Module):
+    @classmethod
+    def from_file(cls, path):
+        from library import Reader
+        Reader.from_file(path)
+        return np.load(path)
+
+{use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "told"),
+    [
+        ("Net()", []),
+        ("Net.from_file('a.npy')", [("data-checksum", 9)]),
+        ("load = Net().from_file", [("data-checksum", 9)]),
+    ],
+)
+def test_a_method_of_a_class_that_nobody_names_is_not_looked_at(use, told, tmp_path):
+    assert [one for one in kinds(examined(tmp_path, LOADED.format(use=use))) if one[0] == "data-checksum"] == told
+
+
 def test_an_option_counts_as_the_command_gives_it(tmp_path):
     (found,) = [item for item in examined(tmp_path, OPTION) if item.kind == "unseeded-generator"]
     assert (found.line, found.sure) == (8, Sure.HIGH)
@@ -349,3 +375,12 @@ def test_the_threads_to_hold_are_those_of_this_machine_in_the_words_of_the_frame
     [fix] = [item.fix for item in found if item.kind == "thread-count"]
     assert word in fix
     assert ("torch" in fix) == (package == "torch")
+
+
+def test_a_file_whose_name_would_make_lines_of_a_patch_has_none(tmp_path):
+    name = "a\n--- b.py"
+    (tmp_path / f"{name}.py").write_text("import random\nrandom.random()\n")
+    program = read_program(["python", f"{name}.py"], tmp_path, {})
+    found = examine_source(program)
+    assert "unseeded-generator" in {item.kind for item in found}
+    assert patch_for(program, found) == ""

@@ -1,6 +1,7 @@
 """Versions of the code as environments: refs become commits, and each is checked out once, in the cache."""
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -81,10 +82,11 @@ def test_each_version_runs_as_it_was_and_the_working_copy_as_it_is(repository, m
     assert git(repository, "status", "--porcelain") == before, "nothing is left in the user's own folder"
     recorded = {record.cell.environment: record for record in outcome.records}
     commit = git(repository, "rev-parse", "v1.0")
-    assert recorded["old"].environment["requested"]["code"] == {"ref": "v1.0", "commit": commit, **links}
+    assert recorded["old"].environment["requested"]["code"] == {"ref": "v1.0", **links}
+    assert recorded["old"].environment["made"]["code"] == {"commit": commit}
     assert recorded["old"].code["commit"] == commit
-    assert recorded["now"].environment["requested"]["code"]["diff"] == recorded["now"].code["diff_sha256"] != ""
-    assert "code" not in recorded["plain"].environment["requested"]
+    assert recorded["now"].environment["made"]["code"]["diff"] == recorded["now"].code["diff_sha256"] != ""
+    assert all("code" not in recorded["plain"].environment[part] for part in ("requested", "made"))
     old, new = (provenance([recorded[name]]) for name in ("old", "new"))
     assert between_sides(old, new, "environment") == (), "versions that the study names are what is compared"
 
@@ -131,15 +133,15 @@ def test_runs_side_by_side_have_a_checkout_each_and_a_broken_one_is_made_again(r
         assert one.working_folder != other.working_folder
         assert one.version == other.version == {"commit": declared.code["commit"], "dirty": False, "diff_sha256": ""}
         (one.working_folder / "part.py").write_text("value = 99\n")
-        assert one.told()[0]["dirty_after"]
-        assert other.told() == ({**other.version, "dirty_after": False}, [])
+        assert one.after_the_run()[0]["dirty_after"]
+        assert other.after_the_run() == ({**other.version, "dirty_after": False}, [])
         git(one.working_folder, "checkout", "--force", "v2.0")
-        assert [code for code, _ in one.told()[1]] == ["checkout-changed"]
+        assert [code for code, _ in one.after_the_run()[1]] == ["checkout-changed"]
     (one.working_folder.parents[1] / ".git").unlink()
     with environment.taken() as again:
         assert again.working_folder == one.working_folder
         assert (again.working_folder / "part.py").read_text() == "value = 10\n"
-        assert again.told()[0]["dirty_after"] is False
+        assert again.after_the_run()[0]["dirty_after"] is False
 
 
 def taken_tree(version):
@@ -180,10 +182,12 @@ def test_of_what_differs_in_a_new_checkout_nothing_else_is_let_pass(repository, 
         assert part.parent.stat().st_ino == inode, "the same tree serves again"
     git(repository, "config", "filter.f.smudge", "sed s/10/12/")
     (part.parent / "t.py").write_text("")
+    held = os.open(part.parent, os.O_RDONLY)  # as long as it is open its number is not given to another folder
     with version.taken() as again:
         assert (part.read_text(), (part.parent / "t.py").read_text()) == ("value = 12\n", SCRIPT)
         assert part.parent.stat().st_ino != inode, "one that cannot be made what it was is made anew"
         assert again.version["dirty"]
+    os.close(held)
 
 
 @pytest.mark.parametrize("instead", ["folder", "file", "other-link"])
@@ -198,7 +202,7 @@ def test_what_a_run_put_in_place_of_a_link_is_removed(repository, version, inste
             place.write_text("x")
         else:
             place.symlink_to(repository.parent)
-        assert "data" in dict(one.told()[1])["checkout-written"]
+        assert "data" in dict(one.after_the_run()[1])["checkout-written"]
     with version.taken() as again:
         assert (again.working_folder / "data").readlink() == repository / "data"
 
@@ -212,7 +216,7 @@ def test_a_folder_around_a_link_may_become_a_file(repository):
     with version.taken() as one:
         shutil.rmtree(one.working_folder / "in")
         (one.working_folder / "in").write_text("")
-        assert [code for code, _ in one.told()[1]] == ["checkout-written"]
+        assert [code for code, _ in one.after_the_run()[1]] == ["checkout-written"]
     with version.taken() as again:
         assert (again.working_folder / "in" / "deep").is_symlink()
 

@@ -154,8 +154,8 @@ def test_a_study_file_selects_the_kind_and_what_takes_long_is_made_once(tmp_path
     outcome = isorun.run(tmp_path / "study.toml", observer=heard, jobs=2)
     assert outcome.count(RunState.FINISHED) == 2, outcome.records
     by_name = {record.cell.environment: record for record in outcome.records}
-    assert by_name["boxed"].environment["requested"]["coats"] == ["red"]
-    assert "coats" not in by_name["plain"].environment["requested"]
+    assert by_name["boxed"].environment["made"]["coats"] == ["red"]
+    assert "coats" not in by_name["plain"].environment["made"]
     assert heard.messages == [("boxed", "painting the box red")]
     again = Heard()
     isorun.run(changed(isorun.Study.load(tmp_path / "study.toml"), repeats=2), observer=again)
@@ -273,7 +273,7 @@ class Nothing(Box):
 
     def prepare(self, command, working_folder):
         found = super().prepare(command, working_folder)
-        return InNothing(found.program, found.interpreter, found.variables, found.identity)
+        return InNothing(found.program, found.interpreter, found.variables, found.made)
 """
 
 
@@ -356,4 +356,4 @@ def test_the_kind_travels_in_the_job_and_a_command_is_looked_for_inside(tmp_path
     record = execute(executor, job)
     executor.close()
     assert (record.state, record.reason) == (RunState.FINISHED, "")
-    assert record.environment["requested"]["box"] == "1"
+    assert record.environment["made"]["box"] == "1"

@@ -106,9 +106,9 @@ def test_one_script_under_two_versions_is_two_results_and_the_versions_are_recor
     found = {record.cell.environment: record for record in outcome.records}
     assert {name: record.series["acc"].values[-1] for name, record in found.items()} == {"old": 0.25, "new": 0.75}
     assert sorted(heard.messages) == [("new", "installing tinylib==2.0"), ("old", "installing tinylib==1.0")]
-    requested = found["old"].environment["requested"]
-    assert requested["packages"] == {"tinylib": "1.0"}, "nothing else lies in it, no isorun and no pip"
-    assert requested["packages_made_by"].startswith("pip ")
+    made = found["old"].environment["made"]
+    assert made["packages"] == {"tinylib": "1.0"}, "nothing else lies in it, no isorun and no pip"
+    assert made["packages_made_by"].startswith("pip ")
     assert found["old"].environment["effective"]["packages"] == {"tinylib": "1.0"}
     again, began = Heard(), time.monotonic()
     outcome = isorun.run(changed(isorun.Study.load(folder / "study.toml"), repeats=2), observer=again)
@@ -124,7 +124,7 @@ def test_a_build_that_fails_is_a_record_with_the_resolvers_message_and_the_other
     failed = [record for record in outcome.records if record.state is not RunState.FINISHED]
     assert [(record.state, record.cell.environment) for record in failed] == [(RunState.FAILED, "none")] * 2
     for record in failed:
-        assert "the packages of the environment 'none' cannot be installed" in record.reason
+        assert "the packages of the environment 'none' (tinylib==9.1) cannot be installed" in record.reason
         assert "No matching distribution found for tinylib==9.1" in record.reason
         assert "from versions: 1.0, 2.0" in record.reason
         assert "next:" in record.log_tail
@@ -173,7 +173,7 @@ def test_a_lock_is_known_by_its_content_and_not_by_its_name(folder):
     other = study(folder, lock="a.txt").environments["e"]
     assert made_for(other, folder).made_from() != made[0]
     outcome = isorun.run(study(folder, lock="b.txt"))
-    assert [record.environment["requested"]["packages"] for record in outcome.records] == [{"tinylib": "1.0"}]
+    assert [record.environment["made"]["packages"] for record in outcome.records] == [{"tinylib": "1.0"}]
 
 
 def test_a_lock_that_changes_after_the_study_was_read_is_refused(folder):

@@ -139,11 +139,11 @@ def test_what_a_run_finds_in_its_image_and_what_is_recorded_of_it(tmp_path, monk
     assert "CALLERS_OWN" not in record.log_tail
     assert "http_proxy" not in record.log_tail
     assert f"cpus [{min(os.sched_getaffinity(0))}]" in record.log_tail
-    requested, effective = record.environment["requested"], record.environment["effective"]
+    made, effective = record.environment["made"], record.environment["effective"]
     inspected = json.loads(podman("image", "inspect", f"{NAME}:old").stdout)[0]
-    assert requested["image_id"] == f"sha256:{inspected['Id']}"
-    assert requested["image_digest"].endswith(inspected["Digest"])
-    assert requested["engine"] == f"podman {podman('--version').stdout.split()[-1]}"
+    assert made["image_id"] == f"sha256:{inspected['Id']}"
+    assert made["image_digest"].endswith(inspected["Digest"])
+    assert made["engine"] == f"podman {podman('--version').stdout.split()[-1]}"
     assert effective["python"]["version"].split(".")[1] == f"{record.results['python']:g}"
     assert effective["packages"]["tinylib"] == "1.0"
     left = [path for path in (tmp_path / "run").rglob("*") if path.lstat().st_uid != os.getuid()]
@@ -324,7 +324,7 @@ def test_a_tag_that_was_moved_is_looked_at_again(tmp_path):
     finally:
         podman("untag", f"{NAME}:new", f"{NAME}:moving")
     assert (first.results["value"], second.results["value"]) == (0.25, 0.5)
-    assert first.environment["requested"]["image_id"] != second.environment["requested"]["image_id"]
+    assert first.environment["made"]["image_id"] != second.environment["made"]["image_id"]
 
 
 FACTORS = """
@@ -367,8 +367,8 @@ def test_a_study_over_images_and_switches_in_a_version_of_the_code(tmp_path):
     by_name = {record.cell.environment: record.run_id for record in records}
     diff = json.loads(cli(tmp_path, "env", "diff", by_name["baseline"], by_name["image=new"], "--json", codes={0, 3}))
     kinds = {one["what"]: one["kind"] for one in diff["differences"]}
-    assert kinds["requested.image"] == kinds["requested.image_id"] == kinds["packages.tinylib"] == "numerics"
-    assert "requested.engine" not in kinds
+    assert kinds["made.image"] == kinds["made.image_id"] == kinds["packages.tinylib"] == "numerics"
+    assert "made.engine" not in kinds
 
 
 def cli(folder, *words, codes=(0,)):

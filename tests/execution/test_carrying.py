@@ -94,7 +94,7 @@ def test_the_folder_of_a_run_keeps_its_record_and_only_the_user_can_read_it(make
     assert record.where == {
         "host": os.uname().nodename,
         "folder": str(run_folder(job)),
-        "python": record.environment["requested"]["python"],
+        "python": record.environment["made"]["python"],
     }
 
 
@@ -152,10 +152,32 @@ def test_a_record_that_cannot_be_written_as_json_is_a_failed_run(make_job, tmp_p
 
 def test_a_module_that_is_missing_names_the_interpreter_and_the_remedy(make_job, local):
     record = execute(local(), make_job(script="import no_such_module_at_all"))
-    python = record.environment["requested"]["python"]
+    python = record.environment["made"]["python"]
     assert record.reason.startswith("exit code 1: ModuleNotFoundError: No module named 'no_such_module_at_all' in ")
     assert f"`{python} -m pip install`" in record.reason
     assert "--python" in record.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "remedy"),
+    [
+        ("packages", {"requirements": ["six"]}, "add what brings absent to six in the study: isorun installs it for"),
+        ("packages", {"requirements": [], "lock": "a.lock"}, "add what brings absent to a.lock in the study"),
+        ("container", {"image": "i"}, "choose an image that has absent"),
+    ],
+)
+def test_a_module_that_is_missing_in_what_isorun_made_is_asked_for_in_the_study(kind, settings, remedy):
+    environment = Environment("baseline", kind=kind, settings=settings)
+    log = SimpleNamespace(start={"executable": "/cache/venv/bin/python"})
+    ended = SimpleNamespace(
+        log_tail="ModuleNotFoundError: No module named 'absent'",
+        events=log,
+        made={},
+        job=SimpleNamespace(environment=environment),
+    )
+    found = assemble._remedy(ended)
+    assert remedy in found
+    assert "pip" not in found
 
 
 LAST_LINE = """

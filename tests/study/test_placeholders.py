@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.errors import StudyError
-from isorun.study.cells import fill_placeholders
+from isorun.study.cells import check_placeholders, fill_placeholders
 
 FIXED = {"seed": "7", "repeat": "0", "level": "default", "run_dir": "/r"}
 
@@ -23,7 +23,19 @@ def test_json_and_other_braces_are_left_alone():
 
 
 def test_double_braces_stand_for_a_literal_name():
-    assert fill("{{seed}}") == ("{seed}",)
+    assert fill("{{seed}}", "{{sede}}", "{{config.lr}}") == ("{seed}", "{sede}", "{config.lr}")
+
+
+def test_braces_around_a_name_that_is_none_of_ours_reach_the_training_as_typed():
+    words = ("{x}", "out/{epoch}-{speed}.pt", "{{x}}", "{step}{x.y}")
+    check_placeholders(words, "here")
+    assert fill(*words) == words
+
+
+@pytest.mark.parametrize("word", ["{sede}", "{Seed}", "{run-dir}", "{rundir}", "{lveel}"])
+def test_a_slip_in_one_of_our_names_is_refused(word):
+    with pytest.raises(StudyError, match=r"there is no placeholder \{"):
+        check_placeholders((f"--x={word}",), "here")
 
 
 def test_a_missing_config_value_is_named():

@@ -157,6 +157,7 @@ print(loss.item(), restarted(torch.ones(2)).tolist() == restarted(torch.ones(2))
 
 
 def test_a_compiled_training_has_one_version_of_its_code_and_its_seeds_are_taken(train, tmp_path):
+    from isorun.worker.seedsource import facts_of
     from isorun.worker.usercode import sources_read
 
     script = tmp_path / "train.py"
@@ -168,7 +169,7 @@ def test_a_compiled_training_has_one_version_of_its_code_and_its_seeds_are_taken
     runs.append(train("train.py", extra={"OMP_NUM_THREADS": "1"}))
     assert [run.returncode for run in runs] == [0] * 4, runs[0].stderr[-3000:]
     versions = {run.of_kind("environment")[0]["effective"]["sources_sha256"] for run in runs}
-    assert versions == {sources_read([script], None)["sources_sha256"]}
+    assert versions == {sources_read(facts_of([script], None), None)["sources_sha256"]}
     assert all(run.stdout.split()[1] == "True" for run in runs)
     assert runs[0].stdout == runs[1].stdout
     assert len({run.stdout for run in runs}) == 3

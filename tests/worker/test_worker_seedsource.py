@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import os
+import shutil
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.worker.seedsource import SourceSeed, find_in_tree, parsed, seed_option
+from isorun.worker import seedsource
+from isorun.worker.seedsource import SourceSeed, facts_of, find_in_tree, parsed, read_facts, seed_option
 
 
 def find(source: bytes) -> list[SourceSeed]:
-    return find_in_tree(ast.parse(source))
+    found = find_in_tree(ast.parse(source))
+    assert read_facts(source).seeds == found  # what is not even parsed has none
+    return found
 
 
 @pytest.mark.parametrize(
@@ -69,6 +74,8 @@ def test_a_missing_file_has_none(tmp_path):
 
 
 def option_of(*sources: str) -> str:
+    for source in sources:
+        assert read_facts(source.encode()).option == seed_option([ast.parse(source)])
     return seed_option([ast.parse(source) for source in sources])
 
 
@@ -121,3 +128,81 @@ def test_it_is_recorded_with_the_run(train, tmp_path):
     (tmp_path / "plain.py").write_text("print(1)\n")
     assert train("train.py").of_kind("environment")[0]["effective"]["seed_option"] == "--seed"
     assert "seed_option" not in train("plain.py").of_kind("environment")[0]["effective"]
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project whose files were written long ago; what is read of it is listed."""
+    monkeypatch.setenv("ISORUN_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "project"
+    folder.mkdir()
+    reads = []
+
+    def read(source):
+        reads.append(source)
+        return read_facts(source)
+
+    monkeypatch.setattr(seedsource, "read_facts", read)
+    monkeypatch.setattr(seedsource, "_SETTLED_SECONDS", -1.0)
+    return folder, reads
+
+
+def test_what_a_file_says_is_kept_until_it_is_another_file(project):
+    folder, reads = project
+    file = folder / "a.py"
+    file.write_text("import os\nos.environ['HOME']\ntorch.manual_seed(1)\n")
+    first = facts_of([file], folder)
+    assert facts_of([file], folder) == first
+    assert (first[file].variables, first[file].seeds[0].value, len(reads)) == (["HOME"], "1", 1)
+    before = file.stat()
+    file.write_text("import os\nos.environ['HOME']\ntorch.manual_seed(2)\n")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))  # same size, same time of the content
+    assert facts_of([file], folder)[file].seeds[0].value == "2"
+    replaced = folder / "b.py"
+    replaced.write_text("torch.manual_seed(3)\n")
+    replaced.replace(file)
+    assert facts_of([file], folder)[file].seeds[0].value == "3"
+    assert len(reads) == 3
+
+
+def test_a_file_that_changed_just_now_is_read_again(project, monkeypatch):
+    folder, reads = project
+    monkeypatch.setattr(seedsource, "_SETTLED_SECONDS", 60.0)
+    (folder / "a.py").write_text("x = 1")
+    for _ in range(3):
+        facts_of([folder / "a.py"], folder)
+    assert len(reads) == 3
+
+
+def test_other_rules_read_everything_again(project, monkeypatch):
+    folder, reads = project
+    (folder / "a.py").write_text("x = 1")
+    facts_of([folder / "a.py"], folder)
+    monkeypatch.setattr(seedsource, "_rules", lambda: "newer")
+    facts_of([folder / "a.py"], folder)
+    assert len(reads) == 2
+
+
+def test_a_copy_says_what_its_original_said(project, tmp_path):
+    folder, reads = project
+    file = folder / "a.py"
+    file.write_text("torch.manual_seed(1)")
+    facts_of([file], folder)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    shutil.copy2(file, copy / "a.py")
+    assert facts_of([copy / "a.py"], copy, folder)[copy / "a.py"].seeds[0].value == "1"
+    assert len(reads) == 1
+    (copy / "a.py").write_text("torch.manual_seed(2)")
+    assert facts_of([copy / "a.py"], copy, folder)[copy / "a.py"].seeds[0].value == "2"
+
+
+@pytest.mark.parametrize(
+    "kept", [None, 3, "text", ["a", []], ["a", [], "", [["call"]]], ["a", [], "", [[1, 2, "x", 3, 4]]]]
+)
+def test_a_cache_that_holds_something_else_costs_only_time(project, monkeypatch, kept):
+    folder, reads = project
+    (folder / "a.py").write_text("torch.manual_seed(1)")
+    monkeypatch.setattr(seedsource.Cache, "get", lambda *_: kept)
+    assert facts_of([folder / "a.py"], folder)[folder / "a.py"].seeds[0].value == "1"
+    assert len(reads) == 1

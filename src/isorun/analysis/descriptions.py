@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 from isorun.analysis import Told
 from isorun.analysis.environments import library_name
 from isorun.analysis.evidence import first_of, some
-from isorun.analysis.evidence.provenance import effective, files_of
+from isorun.analysis.evidence.provenance import effective, files_of, made, requested
 from isorun.study.cells import Level
 from isorun.study.records import RunRecord
 from isorun.worker.frameworks import DISTRIBUTIONS, LIBRARIES
@@ -57,7 +57,7 @@ class CheckedItem:
 class EnvironmentDescription(Told):
     """An environment for a paper. run: its id; empty for this machine, of which no training is known.
 
-    effective, requested: what it was made from, as recorded.
+    effective, made, requested: what it was made from, as recorded.
     """
 
     told_as: ClassVar[str] = "environment"
@@ -67,6 +67,7 @@ class EnvironmentDescription(Told):
     checklist: tuple[CheckedItem, ...]
     effective: Mapping[str, Any] = field(default_factory=dict)
     requested: Mapping[str, Any] = field(default_factory=dict)
+    made: Mapping[str, Any] = field(default_factory=dict)
 
     def in_state(self, state: str) -> tuple[CheckedItem, ...]:
         """The items that are recorded, recorded in part, or missing."""
@@ -79,22 +80,24 @@ class EnvironmentDescription(Told):
             "sentence": self.sentence,
             "checklist": [item.to_json() for item in self.checklist],
             "effective": dict(self.effective),
+            "made": dict(self.made),
             "requested": dict(self.requested),
         }
 
 
 def description_of_run(record: RunRecord) -> EnvironmentDescription:
     """The environment that a run was made in."""
-    inside, requested = effective(record), _mapping(record.environment.get("requested"))
-    parts = [*_machine(inside), *_image(requested), *_software(inside), *_way_of_computing(inside, requested)]
+    inside, asked, found = effective(record), requested(record), made(record)
+    parts = [*_machine(inside), *_image(found), *_software(inside), *_way_of_computing(inside, asked)]
     level = record.cell.level
     parts.append(f"determinism level {level} ({level.meaning}), {_seeds(record)}")
     return EnvironmentDescription(
         record.run_id,
         _sentence("Trained", parts),
-        tuple(_run_checklist(record, inside, requested)),
+        tuple(_run_checklist(record)),
         inside,
-        requested,
+        asked,
+        found,
     )
 
 
@@ -155,10 +158,10 @@ def _gpu(inside: Mapping[str, Any]) -> str:
     if not devices:
         return ""
     counted = {name: devices.count(name) for name in dict.fromkeys(devices)}
-    told = ", ".join(f"{number} x {name}" if number > 1 else name for name, number in counted.items())
+    shown = ", ".join(f"{number} x {name}" if number > 1 else name for name, number in counted.items())
     versions = [f"driver {driver}"] if (driver := _driver(inside)) else []
     versions += [f"{title} {gpu[name]}" for name, title in LIBRARIES if gpu.get(name)]
-    return f" with {told} ({', '.join(versions)})" if versions else f" with {told}"
+    return f" with {shown} ({', '.join(versions)})" if versions else f" with {shown}"
 
 
 def _driver(inside: Mapping[str, Any]) -> str:
@@ -168,10 +171,10 @@ def _driver(inside: Mapping[str, Any]) -> str:
     return found[0] if found else said
 
 
-def _image(requested: Mapping[str, Any]) -> Iterator[str]:
-    image_id = str(requested.get("image_id") or "").removeprefix("sha256:")
-    if requested.get("image") and image_id:
-        yield f"in the container image {requested['image']} (sha256 {image_id[:_SHORT]})"
+def _image(found: Mapping[str, Any]) -> Iterator[str]:
+    image_id = str(found.get("image_id") or "").removeprefix("sha256:")
+    if found.get("image") and image_id:
+        yield f"in the container image {found['image']} (sha256 {image_id[:_SHORT]})"
 
 
 def _software(inside: Mapping[str, Any]) -> Iterator[str]:
@@ -179,10 +182,10 @@ def _software(inside: Mapping[str, Any]) -> Iterator[str]:
     versions = {
         name: version for name in map(str, _items(inside.get("frameworks"))) if (version := _version(inside, name))
     }
-    told = [f"{name} {version}" for name, version in versions.items()]
+    software = [f"{name} {version}" for name, version in versions.items()]
     interpreter = [f"{python.get('implementation', 'Python')} {python['version']}"] if python.get("version") else []
-    if interpreter or told:
-        yield f"with {', '.join([*interpreter, *told])}"
+    if interpreter or software:
+        yield f"with {', '.join([*interpreter, *software])}"
     libraries = _libraries(inside)
     if libraries:
         named = [f"{name} (sha256 {digest})" if digest else name for name, digest in libraries.items()]
@@ -208,15 +211,15 @@ def _libraries(inside: Mapping[str, Any]) -> dict[str, str]:
     return dict(sorted(found.items(), key=lambda item: order.get(item[0], len(order))))
 
 
-def _way_of_computing(inside: Mapping[str, Any], requested: Mapping[str, Any]) -> Iterator[str]:
+def _way_of_computing(inside: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
     threads = _threads(inside)
     if threads:
         yield f"threads: {', '.join(f'{name} {number}' for name, number in threads.items())}"
-    told = list(_answers(_mapping(inside.get("switches"))))
-    asked = [f"{name}={value}" for name, value in _mapping(requested.get("switches")).items()]
-    if told or asked:
-        request = [f"(asked for: {', '.join(asked)})"] if asked else []
-        yield " ".join([", ".join(told) or "no library told its switches", *request])
+    answers = list(_answers(_mapping(inside.get("switches"))))
+    switches = [f"{name}={value}" for name, value in _mapping(asked.get("switches")).items()]
+    if answers or switches:
+        request = [f"(asked for: {', '.join(switches)})"] if switches else []
+        yield " ".join([", ".join(answers) or "no library told its switches", *request])
 
 
 def _answers(answers: Mapping[str, Any]) -> Iterator[str]:
@@ -224,9 +227,9 @@ def _answers(answers: Mapping[str, Any]) -> Iterator[str]:
     for name, switch in SWITCHES.items():
         heard = {who: str(value) for who, items in answers.items() if (value := _mapping(items).get(name))}
         if len(set(heard.values())) == 1:
-            yield f"{switch.told} {next(iter(heard.values()))}"
+            yield f"{switch.noun} {next(iter(heard.values()))}"
         elif heard:
-            yield f"{switch.told} {', '.join(f'{value} ({who})' for who, value in heard.items())}"
+            yield f"{switch.noun} {', '.join(f'{value} ({who})' for who, value in heard.items())}"
 
 
 def _threads(inside: Mapping[str, Any]) -> dict[str, str]:
@@ -247,15 +250,14 @@ def _seeds(record: RunRecord) -> str:
     return f"{given}, the training's own seeds: {first_of(dict.fromkeys(own), 3, ', ')}" if own else given
 
 
-def _run_checklist(record: RunRecord, inside: Mapping[str, Any], requested: Mapping[str, Any]) -> Iterator[CheckedItem]:
-    files = dict(files_of(record))
-    yield from _code_items(
-        record.code, [path for path, digest in files.items() if _SOURCE.fullmatch(path) and digest != UNKNOWN]
-    )
-    yield _data(files, requested)
-    yield _packages(inside, requested)
+def _run_checklist(record: RunRecord) -> Iterator[CheckedItem]:
+    inside, asked, files = effective(record), requested(record), dict(files_of(record))
+    hashed = [path for path, digest in files.items() if _SOURCE.fullmatch(path) and digest != UNKNOWN]
+    yield from _code_items(record.code, hashed)
+    yield _data(files, asked)
+    yield _packages(inside, made(record))
     yield from _machine_items(inside)
-    yield from _computing_items(inside, requested)
+    yield from _computing_items(inside, asked)
     yield _level(record, inside)
     yield _seed_item(record)
 
@@ -276,9 +278,9 @@ def _code_items(code: Mapping[str, Any], sources: Sequence[str]) -> Iterator[Che
         yield CheckedItem("code version", RECORDED, f"commit {commit[:_SHORT]}, clean{after}{hashed}")
 
 
-def _data(files: Mapping[str, str], requested: Mapping[str, Any]) -> CheckedItem:
+def _data(files: Mapping[str, str], asked: Mapping[str, Any]) -> CheckedItem:
     data = [path for path in files if not _SOURCE.fullmatch(path)]
-    if requested.get("stdin"):
+    if asked.get("stdin"):
         data.append("standard input")
     if not data:
         detail = "no checksum: the command names no data file, and what it opens by itself is not hashed"
@@ -289,12 +291,13 @@ def _data(files: Mapping[str, str], requested: Mapping[str, Any]) -> CheckedItem
     return CheckedItem("data", IN_PART, detail, "isorun audit -- COMMAND lists what it reads")
 
 
-def _packages(inside: Mapping[str, Any], requested: Mapping[str, Any]) -> CheckedItem:
-    made, imported = _mapping(requested.get("packages")), _mapping(inside.get("packages"))
-    if made:
-        return CheckedItem("packages", RECORDED, f"{some(len(made), 'package')} as they were installed for the study")
-    if requested.get("image_id"):
-        detail = f"those of the image {requested.get('image')}, which is known by its id"
+def _packages(inside: Mapping[str, Any], found: Mapping[str, Any]) -> CheckedItem:
+    installed, imported = _mapping(found.get("packages")), _mapping(inside.get("packages"))
+    if installed:
+        detail = f"{some(len(installed), 'package')} as they were installed for the study"
+        return CheckedItem("packages", RECORDED, detail)
+    if found.get("image_id"):
+        detail = f"those of the image {found.get('image')}, which is known by its id"
         return CheckedItem("packages", RECORDED, detail)
     if not imported:
         return CheckedItem(
@@ -326,18 +329,18 @@ def _known(detail: str, otherwise: str) -> tuple[str, str]:
     return (RECORDED, detail) if detail else (MISSING, otherwise)
 
 
-def _computing_items(inside: Mapping[str, Any], requested: Mapping[str, Any]) -> Iterator[CheckedItem]:
+def _computing_items(inside: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[CheckedItem]:
     libraries = _libraries(inside)
     named = ", ".join(libraries)
     detail = f"by SHA-256: {named}" if named else "none was loaded"
     yield CheckedItem("math libraries", RECORDED if inside else MISSING, detail if inside else "not known")
     threads = _threads(inside)
-    told = ", ".join(f"{name} {number}" for name, number in threads.items())
-    if requested.get("threads") is not None:
-        yield CheckedItem("threads", RECORDED, f"{requested['threads']} asked for; used: {told or 'not told'}")
+    used = ", ".join(f"{name} {number}" for name, number in threads.items())
+    if asked.get("threads") is not None:
+        yield CheckedItem("threads", RECORDED, f"{asked['threads']} asked for; used: {used or 'not told'}")
     elif threads:
         step = f"--threads {next(iter(threads.values()))}, or threads = … in the study"
-        yield CheckedItem("threads", IN_PART, f"{told}, as this machine has them: none were asked for", step)
+        yield CheckedItem("threads", IN_PART, f"{used}, as this machine has them: none were asked for", step)
     else:
         yield CheckedItem("threads", MISSING, "no library told its number", "--threads N, or threads = … in the study")
 

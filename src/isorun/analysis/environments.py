@@ -1,7 +1,8 @@
 """Environments of runs as facts, and what differs between two of them: the most suspicious first.
 
 A fact is a dotted name and a text: `torch.threads` is what a library had in the process that trained, and what begins
-with `requested.` is what it was asked for. Which facts can change numbers is said by one table, RULES.
+with `requested.` is what it was asked for, with `made.` what was made and found for it. Which facts can change numbers
+is said by one table, RULES.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
 from isorun.analysis import Told
-from isorun.analysis.evidence.provenance import effective, files_of
+from isorun.analysis.evidence.provenance import effective, files_of, made, requested
 from isorun.study.records import RunRecord
 from isorun.worker.frameworks import DISTRIBUTIONS, PACKAGES
 from isorun.worker.redaction import REDACTED, holds_secret, without_secrets
@@ -72,7 +73,7 @@ RULES: Final = (
     FactRule(r"file .*", NUMERICS, "a file that the run was made of has another content"),
     FactRule(r"requested\.(stdin|variables_read)(\..*)?", NUMERICS, "the training read something else"),
     FactRule(r"study variable .*", NUMERICS, "the study gave the training another value"),
-    FactRule(r"requested\.code\..*|code\.(commit|diff)", NUMERICS, "another version of the code"),
+    FactRule(r"(requested|made)\.code\..*|code\.(commit|diff)", NUMERICS, "another version of the code"),
     FactRule(r"switches\.[^.]+\.device|gpu\.devices|requested\.(switches\.device|devices)", NUMERICS,
              "another device adds in another order"),
     FactRule(rf"[^.]+\.(build|blas)|({_FRAMEWORKS})\.version|packages\.({_FRAMEWORKS})|frameworks", NUMERICS,
@@ -88,7 +89,7 @@ RULES: Final = (
     FactRule(r"[^.]+\.(deterministic_algorithms|cudnn_.*|float32_matmul_precision|default_dtype|mkl|mkldnn)", NUMERICS,
              "a setting that chooses kernels or precision"),
     FactRule(r"cpu\.(model|vector)|platform\.machine", NUMERICS, "libraries choose kernels by the processor"),
-    FactRule(r"requested\.(packages|lock|requirements|image|image_id|image_digest)(\..*)?", NUMERICS,
+    FactRule(r"made\.(packages|lock|requirements|image|image_id|image_digest)(\..*)?", NUMERICS,
              "another environment was made"),
     FactRule(r"python\.(version|implementation|hash_randomization|optimize)|variables\.PYTHON.*", NUMERICS,
              "Python's own streams, hashes and assertions"),
@@ -100,16 +101,17 @@ RULES: Final = (
     FactRule(r"(requested\.level_)?variables\..*", NUMERICS, "libraries read it before the training starts"),
     FactRule(r"cpu\.affinity|requested\.cpus", NUMERICS, "libraries that choose by themselves take as many threads"),
     FactRule(r"cpu\.logical|requested\.memory_bytes|launch", SPEED, "how fast it goes"),
-    FactRule(r"platform\.kernel|python\.compiler|requested\.engine", SPEED,
+    FactRule(r"platform\.kernel|python\.compiler|made\.engine", SPEED,
              "schedules, compiles or starts, and computes no number"),
     FactRule(r"platform\.os", COSMETIC, "a name: the libraries in it are told apart by themselves"),
-    FactRule(r"python\.executable|requested\.(python|packages_made_by)|where\..*|environment", COSMETIC,
+    FactRule(r"python\.executable|made\.(python|packages_made_by)|where\..*|environment", COSMETIC,
              "a path or a name"),
     FactRule(r"withheld values", COSMETIC, "secrets are told apart by a key of their store: two stores differ always"),
     FactRule(r"started", COSMETIC, "the time"),
+    FactRule(r"work\.(first_step\.)?(cpu_)?seconds", COSMETIC, "a time that was measured, and no cause of one"),
     FactRule(r"requested\.study_variables", COSMETIC, "names of variables; their values are compared by themselves"),
 )  # fmt: skip
-"""The table: the first rule that fits says the kind; its place, how suspicious a difference is."""
+"""The table: the first rule that fits says the kind; its rank, how suspicious a difference is."""
 _UNKNOWN: Final = FactRule(r".*", NUMERICS, "isorun does not know what it changes")
 _PATTERNS: Final = tuple(re.compile(rule.pattern) for rule in RULES)
 
@@ -124,10 +126,10 @@ _SHOWN: Final = 200
 
 
 def rule_for(name: str) -> tuple[int, FactRule]:
-    """The place of the rule that a fact falls under, and the rule."""
-    for place, pattern in enumerate(_PATTERNS):
+    """The rank of the rule that a fact falls under, and the rule."""
+    for rank, pattern in enumerate(_PATTERNS):
         if pattern.fullmatch(name):
-            return place, RULES[place]
+            return rank, RULES[rank]
     return len(RULES), _UNKNOWN
 
 
@@ -182,7 +184,7 @@ class EnvironmentDiff(Told):
 
 
 def difference_of(first: RunRecord, second: RunRecord) -> EnvironmentDiff:
-    """What differs between the environments of two runs, requested and effective."""
+    """What differs between the environments of two runs: requested, made and effective."""
     a, b = facts_of(first), facts_of(second)
     if bool(effective(first)) != bool(effective(second)):  # one unknown side makes every fact of the other a difference
         inside = {name for record in (first, second) for name in _effective_facts(record)}
@@ -207,9 +209,9 @@ def _differences(
     names: Iterable[str], a: Mapping[str, str], b: Mapping[str, str]
 ) -> Iterator[tuple[int, int, str, FactDifference]]:
     for name in names:
-        place, rule = rule_for(name)
+        rank, rule = rule_for(name)
         item = FactDifference(name, _safe(name, a.get(name)), _safe(name, b.get(name)), rule.kind, rule.reason)
-        yield _KINDS.index(rule.kind), place, name, item
+        yield _KINDS.index(rule.kind), rank, name, item
 
 
 def _safe(name: str, value: str | None) -> str | None:
@@ -224,7 +226,7 @@ def _safe(name: str, value: str | None) -> str | None:
 
 def facts_of(record: RunRecord) -> dict[str, str]:
     """All that is recorded of a run's environment, as texts by dotted names; secrets are still in it."""
-    requested = {name: value for name, value in _requested(record).items() if name not in _SAID_ELSEWHERE}
+    asked = {name: value for name, value in requested(record).items() if name not in _SAID_ELSEWHERE}
     variables = record.cell.environment_content.get("env") or {}
     files = (
         (path if not path.startswith("/") else path.rpartition("/")[2], digest) for path, digest in files_of(record)
@@ -239,14 +241,10 @@ def facts_of(record: RunRecord) -> dict[str, str]:
         **{f"file {path}": digest[:_SHORT] for path, digest in files},
         **{f"study variable {name}": str(value) for name, value in variables.items()},
         **({"withheld values": record.cell.withheld} if record.cell.withheld else {}),
-        **dict(_flat("requested.", requested)),
+        **dict(_flat("requested.", asked)),
+        **dict(_flat("made.", made(record))),
         **_effective_facts(record),
     }
-
-
-def _requested(record: RunRecord) -> Mapping[str, Any]:
-    found = record.environment.get("requested")
-    return found if isinstance(found, Mapping) else {}
 
 
 def _code_facts(record: RunRecord) -> dict[str, str]:
@@ -265,8 +263,8 @@ def _effective_facts(record: RunRecord) -> dict[str, str]:
         if isinstance(item, Mapping):
             digest = str(item.get("sha256", ""))[:_SHORT]
             libraries.setdefault(library_name(str(item.get("name", ""))), []).append(digest)
-    told = {f"math library {name}": ", ".join(sorted(digests)) for name, digests in libraries.items()}
-    return {name: value for name, value in facts.items() if not _OF_THE_RUN.fullmatch(name)} | told
+    by_library = {f"math library {name}": ", ".join(sorted(digests)) for name, digests in libraries.items()}
+    return {name: value for name, value in facts.items() if not _OF_THE_RUN.fullmatch(name)} | by_library
 
 
 def library_name(file: str) -> str:

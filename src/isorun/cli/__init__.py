@@ -201,6 +201,7 @@ def policy(options: argparse.Namespace) -> dict[str, Any]:
         "time_limit": float(limit) if limit and limit.replace(".", "", 1).isdigit() else limit,
         "retries": getattr(options, "retries", None),
         "on_failure": "fail-fast" if getattr(options, "fail_fast", False) else None,
+        "isolate": getattr(options, "isolate", False) or None,
     }
     return {key: value for key, value in chosen.items() if value is not None}
 

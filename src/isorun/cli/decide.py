@@ -30,7 +30,7 @@ _VERSUS: Final = "--vs-"
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
     parser.usage = "isorun decide [options] STUDY.toml | isorun decide [options] -- COMMAND … --vs- COMMAND …"
-    parser.add_argument("data", nargs="?", metavar="STUDY", help="a study file, or the name of an ad hoc study")
+    parser.add_argument("data", nargs="?", metavar="STUDY", help="a study file, or the name of an earlier study")
     parser.set_defaults(takes_command=True)
     parser.add_argument("--by", metavar="FACTOR", help="approach, config, environment or level (default: what varies)")
     parser.add_argument("--a", metavar="LABEL", help="the one")

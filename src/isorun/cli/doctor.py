@@ -21,7 +21,7 @@ _FOUND = 3
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    about = "a study file, the name of an ad hoc study, or the id of a run"
+    about = "a study file, the name of an earlier study, or the id of a run"
     parser.add_argument("subject", metavar="STUDY|RUN", help=about)
     parser.add_argument("--store", metavar="FOLDER|URL", help="where records are kept (default: .isorun)")
     cli.declare_json(parser)

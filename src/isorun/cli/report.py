@@ -25,7 +25,7 @@ __all__ = ["declare", "execute"]
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
     parser.add_argument(
-        "study", nargs="?", metavar="STUDY", help="a study file, or the name of an ad hoc study (default: the latest)"
+        "study", nargs="?", metavar="STUDY", help="a study file, or the name of an earlier study (default: the latest)"
     )
     parser.add_argument("--html", metavar="FILE", help="also write one self-contained page")
     parser.add_argument("--markdown", metavar="FILE", help="also write Markdown tables")

@@ -39,7 +39,7 @@ _ENDS_TOLD: Final = 5
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
     parser.usage = "isorun run [options] STUDY.toml | isorun run [options] -- COMMAND …"
-    parser.add_argument("study", nargs="?", metavar="STUDY", help="a study file, or the name of an ad hoc study")
+    parser.add_argument("study", nargs="?", metavar="STUDY", help="a study file, or the name of an earlier study")
     parser.set_defaults(takes_command=True)
     command = cli.declare_command(parser)
     command.add_argument("-n", "--repeats", type=int, metavar="N", help="how many identical runs (default 1)")
@@ -49,6 +49,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     both.add_argument("--time-limit", metavar="TIME", help="such as 90s, 10m, 2h; a run is stopped then")
     both.add_argument("--retries", type=int, metavar="N", help="how often a failed run is tried again")
     both.add_argument("--fail-fast", action="store_true", help="stop everything at the first failure")
+    both.add_argument("--isolate", action="store_true", help="each run works in a copy of this folder of its own")
     cli.declare_session(both)
     both.add_argument("--dry-run", action="store_true", help="show what would be run, and stop")
     cli.declare_json(parser)
@@ -116,7 +117,7 @@ def _dry_run(study: Study, options: argparse.Namespace, store: workflow.Store) -
     if not final:
         print("  its name and the ids of its runs are not known yet: the store that is made with the first run has")
         print("  a part in them, because something secret is withheld from the records")
-    for line in study.factors.told() if study.factors is not None else ():
+    for line in study.factors.in_words() if study.factors is not None else ():
         print(f"  {harmless(line)}")
     for cell in cells[:_MOST_SHOWN]:
         shown = f"{cell.id}  " if final else ""

@@ -25,7 +25,7 @@ _SECONDS_BETWEEN: Final = 2.0
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    about = "a study file, or the name of an ad hoc study (default: the whole store)"
+    about = "a study file, or the name of an earlier study (default: the whole store)"
     parser.add_argument("study", nargs="?", metavar="STUDY", help=about)
     parser.add_argument("--store", metavar="FOLDER|URL", help="where records are kept (default: .isorun)")
     parser.add_argument("--watch", action="store_true", help="show it again and again until nothing runs")

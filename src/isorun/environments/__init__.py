@@ -70,12 +70,14 @@ class Folders:
 
     working: where it runs; it may write there. run: its own folder, which it writes to. worker: isorun's worker, which
     it only reads. cpus: those that the run is pinned to, which what is started by another process must be told.
+    copy_of: what `working` is a copy of, and has links to; None where it is no copy.
     """
 
     working: Path
     run: Path
     worker: Path
     cpus: tuple[int, ...] = ()
+    copy_of: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -84,15 +86,15 @@ class Prepared:
 
     program: what the first word of the command is there: the absolute path of a program, or a name that is looked for
     inside. interpreter: the same where it is a Python, empty when the command starts with something else. variables:
-    all that the command finds there before those of the run are set. identity: what was found, as plain JSON; it is
-    recorded with the run. What runs a command inside something else, as containers do, is a subclass with a `wrap` of
-    its own, and with the other steps around a run where it needs them.
+    all that the command finds there before those of the run are set. made: what was made and found, as plain JSON; it
+    is recorded with the run (`environment.made`). What runs a command inside something else, as containers do, is a
+    subclass with a `wrap` of its own, and with the other steps around a run where it needs them.
     """
 
     program: str
     interpreter: str
     variables: Mapping[str, str]
-    identity: Mapping[str, Any]
+    made: Mapping[str, Any]
 
     @property
     def is_counted(self) -> bool:
@@ -121,7 +123,7 @@ class Prepared:
         del folders
         return nullcontext(lambda: None)
 
-    def told(self, exit_code: int, output: str) -> tuple[int, str]:
+    def end_inside(self, exit_code: int, output: str) -> tuple[int, str]:
         """The signal that ended the command inside, 0 for none; and why it never began, empty where it did.
 
         exit_code: of what is around the command. output: the end of what was printed.
@@ -273,13 +275,13 @@ def _wait_for(
     lock: IO[str], declared: Environment, tell: Callable[[str], None], is_stopped: Callable[[], bool]
 ) -> None:
     """Hold the lock, which the kernel takes back from a process that dies; ExecutionError when stopped meanwhile."""
-    told = False
+    is_said = False
     while not is_stopped():
         with suppress(BlockingIOError):
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not told:
+        if not is_said:
             tell(f"waiting for another isorun, which makes the environment {declared.name}")
-            told = True
+            is_said = True
         time.sleep(_LOOK_SECONDS)
     raise ExecutionError(f"the environment {declared.name} was not waited for")
 

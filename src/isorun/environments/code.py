@@ -29,7 +29,7 @@ from typing import Any, Final
 from isorun.environments import CODE, NO_ROOM, Made
 from isorun.errors import ExecutionError
 from isorun.study import Environment
-from isorun.study.code import git, repository_of, told_version
+from isorun.study.code import git, repository_of, version_in_words
 from isorun.worker.usercode import code_version
 
 __all__ = ["Checkout", "CodeVersion", "checkout_of"]
@@ -47,7 +47,7 @@ def checkout_of(declared: Environment, working_folder: Path) -> Environment:
     repository = repository_of(working_folder)
     if repository is None:
         raise ExecutionError(
-            f"the code {told_version(declared.code)} of the environment {declared.name!r} cannot be checked out",
+            f"the code {version_in_words(declared.code)} of the environment {declared.name!r} cannot be checked out",
             found=f"no repository around {working_folder}",
             hint="run the study where its repository is",
         )
@@ -75,7 +75,7 @@ class Checkout:
     version: Mapping[str, Any]
     _look: Callable[[], _State]
 
-    def told(self) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    def after_the_run(self) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         """When the run has ended: what the record says of the code, and notes on what the run did to it."""
         now = self._look()
         moved = now.commit != self.version["commit"]
@@ -115,7 +115,7 @@ class CodeVersion(Made):
 
     def make(self, folder: Path, tell: Callable[[str], None]) -> None:
         """Check the commit out, and link in what the repository does not have."""
-        tell(f"checking out {told_version(self._declared.code)}")
+        tell(f"checking out {version_in_words(self._declared.code)}")
         self._restore(folder / _TREE)
 
     @contextmanager
@@ -143,16 +143,16 @@ class CodeVersion(Made):
 
     def _restore(self, tree: Path) -> _State:
         """The tree as it was committed, with the submodules and links that belong there."""
-        version, repository = told_version(self._declared.code), Path(self._settings["repository"])
+        version, repository = version_in_words(self._declared.code), Path(self._settings["repository"])
         what = f"the code {version} of the environment {self._declared.name!r} cannot be checked out"
         hint = f"git -C {repository} worktree prune, then run again"
         _check_out(repository, self._settings["commit"], tree, what, hint, new=self._new, kept=self._kept)
         for name, commit, own in self._submodules:
-            told, next_step = (
+            failing, next_step = (
                 f"{what}: its submodule {name} at {commit[:10]}",
                 f"git -C {own} fetch --all, then run again",
             )
-            _check_out(own, commit, tree / name, told, next_step, new=self._new)
+            _check_out(own, commit, tree / name, failing, next_step, new=self._new)
         self._link(repository / self._settings["below"], tree / self._settings["below"], version)
         return self._look(tree)
 
@@ -181,14 +181,14 @@ class CodeVersion(Made):
             what = f"the study's folder {self._settings['below']} is not in the code {version}"
             raise ExecutionError(what, hint="name a later version, or move the study file to a folder that it has")
         for name in self._settings.get("links", ()):
-            place = working / name
-            if place.is_symlink() and place.readlink() == study / name:
+            link = working / name
+            if link.is_symlink() and link.readlink() == study / name:
                 continue
-            if place.exists() or place.is_symlink():
+            if link.exists() or link.is_symlink():
                 what = f"links: {name} cannot be linked, because the code {version} has it itself"
                 raise ExecutionError(what, hint=f"take {name} out of links")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(study / name)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(study / name)
 
 
 def _check_out(

@@ -26,9 +26,10 @@ __all__ = [
     "ASK",
     "OLDEST",
     "REPLACED",
+    "FoundPython",
     "InterpreterEnvironment",
     "Interpreters",
-    "ToldPython",
+    "check_command",
     "find_program",
     "interpreters_of",
     "is_python",
@@ -38,22 +39,22 @@ REPLACED: Final = ("python", "python3")
 """What a command may begin with for the environment's own Python."""
 OLDEST: Final = (3, 8)
 """The oldest Python that the worker runs in."""
-ASK: Final = "import sys; print('isorun-probe %d %d %s' % (sys.version_info[:2] + (sys.executable or '',)))"
+ASK: Final = "import sys; print('isorun-python %d %d %s' % (sys.version_info[:2] + (sys.executable or '',)))"
 """What any Python answers, however old; it loads nothing for it."""
 _PYTHON_NAME: Final = re.compile(r"(?:.*/)?python3?(?:\.\d+)?")
-_ANSWER: Final = re.compile(r"isorun-probe (\d+) (\d+) ?(.*)")
+_ANSWER: Final = re.compile(r"isorun-python (\d+) (\d+) ?(.*)")
 _SILENT_SECONDS: Final = 2.0
 _PROBE_SECONDS: Final = 30.0
 
 
-class ToldPython(NamedTuple):
+class FoundPython(NamedTuple):
     """What a Python says of itself: its version, and where it really lies, empty where it does not know."""
 
     version: tuple[int, int]
     path: str
 
     @classmethod
-    def of(cls, answer: str) -> ToldPython | None:
+    def of(cls, answer: str) -> FoundPython | None:
         """The answer to `ASK`; None where that was no Python."""
         found = _ANSWER.fullmatch(answer.strip())
         return cls((int(found[1]), int(found[2])), found[3]) if found else None
@@ -108,6 +109,31 @@ def interpreters_of(study: Study) -> tuple[str, ...]:
     return tuple(found)
 
 
+def check_command(command: Sequence[str], environment: Environment, working_folder: Path) -> None:
+    """Raise ExecutionError where no run of this command can begin here: its program, or its script, is not there.
+
+    Asked before the first run. What only some environments of a study may have (packages, a version of the code, an
+    interpreter of their own) is left to their runs, and so is a name that is filled in for each.
+    """
+    own_place = environment.kind or environment.code.get("ref", ".") != "."
+    if own_place or (environment.python and environment.name != "default") or "{" in command[0]:
+        return
+    prepared = InterpreterEnvironment(environment).prepare(command, working_folder)
+    script = _script_of(command) if prepared.interpreter else ""
+    if script and "{" not in script and not (working_folder / script).exists():
+        raise ExecutionError(
+            f"the script {script!r} does not exist", found=f"nothing at {working_folder / script}", allowed="a file"
+        )
+
+
+def _script_of(command: Sequence[str]) -> str:
+    """The file that Python is asked to run; empty where it is asked for something else."""
+    from isorun.worker import programs  # noqa: PLC0415  most of it is for inside the training
+
+    program = None if command[0] == FUNCTION else programs.parse(command[1:])
+    return program.target if program is not None and program.kind == programs.SCRIPT else ""
+
+
 def _is_own(path: str) -> bool:
     """Whether it is the interpreter isorun runs in, perhaps under another of its names."""
     own, other = Path(sys.executable), Path(path).absolute()
@@ -127,7 +153,7 @@ class Interpreters:
         path = find_program(named, variables, working_folder, what="the interpreter")
         with self._lock:
             if path not in self._known:
-                _probe(path, variables, working_folder)
+                _ask(path, variables, working_folder)
                 self._known.add(path)
         return path
 
@@ -175,7 +201,7 @@ def _missing(program: str, candidate: Path, what: str) -> str:
     )
 
 
-def _probe(path: str, variables: Mapping[str, str], working_folder: Path) -> None:
+def _ask(path: str, variables: Mapping[str, str], working_folder: Path) -> None:
     """Ask as the run will be started: what `python` is may depend on the folder (pyenv) and on variables."""
     try:
         asked = subprocess.Popen(
@@ -192,11 +218,11 @@ def _probe(path: str, variables: Mapping[str, str], working_folder: Path) -> Non
         raise _not_python(path, str(error)) from error
     with asked:
         said, complained = _answer(asked, path)
-    told = ToldPython.of(said)
-    if asked.returncode != 0 or told is None:
+    found = FoundPython.of(said)
+    if asked.returncode != 0 or found is None:
         raise _not_python(path, _first_line(complained or said) or f"exit code {asked.returncode}")
-    if told.version < OLDEST:
-        raise _not_python(path, told.name)
+    if found.version < OLDEST:
+        raise _not_python(path, found.name)
 
 
 def _answer(asked: subprocess.Popen[str], path: str) -> tuple[str, str]:

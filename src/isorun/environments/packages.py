@@ -30,7 +30,7 @@ from isorun.study.parts import lines_elsewhere, lock_content, package_settings
 __all__ = ["RESOLVED", "PackagesEnvironment", "Resolved"]
 
 RESOLVED: Final = "resolved.json"
-_PLACE: Final = "venv"
+_VENV: Final = "venv"
 _VERSION: Final = re.compile(r"3\.\d+(?:\.\d+)?")
 _PIP_FOR_OTHERS: Final = (22, 3)
 """From this one on pip installs for another interpreter, so that none need be in the environment."""
@@ -89,22 +89,22 @@ class PackagesEnvironment(InterpreterEnvironment):
     def make(self, folder: Path, tell: Callable[[str], None]) -> None:
         """Make the virtual environment, install, and keep what was installed: without that it counts for nothing."""
         python, _, version, _ = self._python_below()
-        place, variables = folder / _PLACE, self._variables()
+        venv, variables = folder / _VENV, self._variables()
         maker = _Uv.found(variables) or _Pip(python, variables)
         lock = self._settings.get("lock")
-        told = ", ".join([*self._settings.get("requirements", ()), *([lock] if lock else [])])
-        tell(f"installing {told} for Python {version} with {maker.name}")
+        wanted = ", ".join([*self._settings.get("requirements", ()), *([lock] if lock else [])])
+        tell(f"installing {wanted} for Python {version} with {maker.name}")
         try:
-            maker.make(python, place)
-            maker.install(place, [*(["-r", self._checked_lock(lock)] if lock else []), *self._requirements()])
+            maker.make(python, venv)
+            maker.install(venv, [*(["-r", self._checked_lock(lock)] if lock else []), *self._requirements()])
         except _MakerFailed as failed:
             raise ExecutionError(
-                f"the packages of the environment {self._declared.name!r} cannot be installed",
+                f"the packages of the environment {self._declared.name!r} ({wanted}) cannot be installed",
                 found=failed.said,
                 # By what is required, since a study with factors names no environment.
-                hint=failed.hint or f"change {told} in the study, then run again: what was finished is kept",
+                hint=failed.hint or f"change {wanted} in the study, then run again: what was finished is kept",
             ) from None
-        keep(folder / RESOLVED, {"python": version, "packages": _installed(place), "made_by": maker.name})
+        keep(folder / RESOLVED, {"python": version, "packages": _installed(venv), "made_by": maker.name})
 
     def _requirements(self) -> list[str]:
         return ["--", *self._settings["requirements"]] if self._settings.get("requirements") else []
@@ -127,24 +127,24 @@ class PackagesEnvironment(InterpreterEnvironment):
 
     def prepare(self, command: Sequence[str], working_folder: Path) -> Prepared:
         """The program inside: any Python without a path is the environment's own, all else is found in it first."""
-        place = self.folder / _PLACE
+        venv = self.folder / _VENV
         found = self._variables()
-        path = f"{place / 'bin'}{os.pathsep}{found.get('PATH', os.defpath)}"
-        variables = {**found, "VIRTUAL_ENV": str(place), "PATH": path}
+        path = f"{venv / 'bin'}{os.pathsep}{found.get('PATH', os.defpath)}"
+        variables = {**found, "VIRTUAL_ENV": str(venv), "PATH": path}
         interpreter = ""
         if command[0] == FUNCTION or ("/" not in command[0] and is_python(command[0])):
-            interpreter = self._own_python(place, "python" if command[0] == FUNCTION else command[0])
+            interpreter = self._own_python(venv, "python" if command[0] == FUNCTION else command[0])
         program = interpreter or find_program(command[0], variables, working_folder)
         resolved = self._resolved
-        identity = {"python": interpreter, "packages": resolved.packages, "packages_made_by": resolved.made_by}
-        return Prepared(program, interpreter, variables, identity)
+        made = {"python": interpreter, "packages": resolved.packages, "packages_made_by": resolved.made_by}
+        return Prepared(program, interpreter, variables, made)
 
     @functools.cached_property
     def _resolved(self) -> Resolved:
         return Resolved(self.folder)
 
-    def _own_python(self, place: Path, name: str) -> str:
-        python = place / "bin" / name
+    def _own_python(self, venv: Path, name: str) -> str:
+        python = venv / "bin" / name
         if not os.access(python, os.X_OK):
             raise ExecutionError(
                 f"the environment {self._declared.name!r} has no {name}",
@@ -200,9 +200,9 @@ def _asked(known: Interpreters, name: str, variables: Mapping[str, str], folder:
     return str(really), str(implementation), str(version), str(platform)
 
 
-def _installed(place: Path) -> dict[str, str]:
+def _installed(venv: Path) -> dict[str, str]:
     """What `pip freeze` would say: each distribution with its version, read from what was installed."""
-    folders = [str(path) for path in place.glob("lib*/python*/site-packages")]
+    folders = [str(path) for path in venv.glob("lib*/python*/site-packages")]
     found = importlib.metadata.distributions(path=folders)
     names = {re.sub(r"[-_.]+", "-", one.metadata["Name"]).lower(): one.version for one in found}
     return dict(sorted(names.items()))
@@ -271,11 +271,11 @@ class _Uv(_Maker):
         except _MakerFailed:
             return ""
 
-    def make(self, python: str, place: Path) -> None:
-        self._run([self._program, "venv", "--no-project", "--python", python, str(place)], "uv venv")
+    def make(self, python: str, venv: Path) -> None:
+        self._run([self._program, "venv", "--no-project", "--python", python, str(venv)], "uv venv")
 
-    def install(self, place: Path, what: Sequence[str]) -> None:
-        python = str(place / "bin" / "python")
+    def install(self, venv: Path, what: Sequence[str]) -> None:
+        python = str(venv / "bin" / "python")
         self._run([self._program, "pip", "install", "--python", python, *what], "")
 
 
@@ -298,13 +298,13 @@ class _Pip(_Maker):
         found = re.match(r"(\d+)\.(\d+)", self._version)
         return found is not None and (int(found[1]), int(found[2])) >= _PIP_FOR_OTHERS
 
-    def make(self, python: str, place: Path) -> None:
+    def make(self, python: str, venv: Path) -> None:
         without = ["--without-pip"] if self._serves_others else []
         hint = "install uv, or the venv and pip of this Python"
-        self._run([python, "-m", "venv", *without, str(place)], hint)
+        self._run([python, "-m", "venv", *without, str(venv)], hint)
 
-    def install(self, place: Path, what: Sequence[str]) -> None:
-        inside = str(place / "bin" / "python")
+    def install(self, venv: Path, what: Sequence[str]) -> None:
+        inside = str(venv / "bin" / "python")
         pip = [self._python, "-m", "pip", "--python", inside] if self._serves_others else [inside, "-m", "pip"]
         options = ["--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--no-warn-script-location"]
         self._run([*pip, "install", *options, *what], "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -71,7 +71,8 @@ class Job:
     """One run to carry out: a claimed cell, and everything that another machine needs to carry it out.
 
     command: the approach's argument vector with its secrets, placeholders not filled: `{run_dir}` is known only where
-    the run happens. seed: what `{seed}` stands for; at level `default` drawn for this run alone.
+    the run happens. seed: what `{seed}` stands for; at level `default` drawn for this run alone. isolate: whether it
+    works in a copy of the working folder.
     """
 
     cell: Cell
@@ -83,15 +84,16 @@ class Job:
     resources: Resources = field(default_factory=Resources)
     time_limit_seconds: float | None = None
     sources: Sources = field(default_factory=Sources)
+    isolate: bool = False
 
     @property
-    def told_seed(self) -> int:
+    def given_seed(self) -> int:
         """What `{seed}` is filled with: the run's seed, or the one that is kept where random streams are parted."""
         if "streams" not in self.environment.switches:
             return self.seed
-        from isorun.worker.frameworks.switches import told_seed  # noqa: PLC0415  few environments ask for that
+        from isorun.worker.frameworks.switches import given_seed  # noqa: PLC0415  few environments ask for that
 
-        return told_seed(self.environment.switches, self.seed)
+        return given_seed(self.environment.switches, self.seed)
 
     @property
     def run_id(self) -> str:
@@ -110,7 +112,7 @@ class Job:
     def filled(self, run_folder: Path) -> Job:
         """The same job with every placeholder replaced, in the command and in the names of files."""
         fixed = {
-            "seed": str(self.told_seed),
+            "seed": str(self.given_seed),
             "repeat": str(self.cell.repeat),
             "level": str(self.cell.level),
             "run_dir": str(run_folder.absolute()),
@@ -140,6 +142,7 @@ class Job:
             "resources": self.resources.to_json(),
             "time_limit_seconds": self.time_limit_seconds,
             "sources": self.sources.to_json(),
+            **({"isolate": True} if self.isolate else {}),
         }
 
     def to_json_without_secrets(self) -> dict[str, Any]:
@@ -168,6 +171,7 @@ class Job:
             resources=Resources.from_json(data["resources"]),
             time_limit_seconds=data["time_limit_seconds"],
             sources=Sources.from_json(data["sources"]),
+            isolate=bool(data.get("isolate", False)),
         )
 
 
@@ -207,6 +211,7 @@ def job_of(study: Study, cell: Cell, attempt: int, seed: int) -> Job:
         resources=Resources(environment.threads, environment.devices_per_run, environment.memory_bytes),
         time_limit_seconds=study.policy.time_limit_seconds,
         sources=approach.sources,
+        isolate=study.policy.isolate,
     )
 
 
@@ -307,6 +312,12 @@ class AbstractExecutor(abc.ABC):
         """Raise ExecutionError where no run of this environment can ever be carried out: a device that is not there.
 
         Asked for each environment of a study before its first run, so that nothing is refused after hours of others.
+        """
+
+    def check_command(self, command: Sequence[str], environment: Environment, working_folder: Path) -> None:  # noqa: B027 - as above
+        """Raise ExecutionError where no run of this command can begin: a program that does not exist.
+
+        Asked for each approach in each environment before its first run. Placeholders are not filled yet.
         """
 
     @abc.abstractmethod

@@ -18,6 +18,7 @@ from isorun.study import FUNCTION
 from isorun.study.records import Note
 from isorun.worker.levels import (
     AUDIT,
+    COPY_OF,
     OWN_VARIABLES,
     STEPS,
     SWITCHES,
@@ -36,6 +37,7 @@ __all__ = ["LAUNCH_MODES", "Launched", "Launcher", "ReadyRun", "make_ready", "re
 
 LAUNCH_MODES: Final = ("auto", "warm", "fresh")
 PROTOCOL: Final = 2
+_OF_A_CHECKOUT: Final = ("commit", "diff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,34 +65,56 @@ class ReadyRun:
     prepared: Prepared
     folders: Folders
 
+    @property
+    def origin(self) -> Path:
+        """The working folder, or what it is a copy of: the same for all runs of a study."""
+        return self.folders.copy_of or self.job.working_folder
+
     def requested(self) -> dict[str, Any]:
         """What was asked for, as the record keeps it. The study's variables are named, not quoted: some are secret."""
         memory, devices = self.job.resources.memory_bytes, self.devices.recorded
+        code = {name: value for name, value in self.job.environment.code.items() if name not in _OF_A_CHECKOUT}
         return {
             "level": str(self.job.cell.level),
-            **self.prepared.identity,
             "threads": self.job.resources.cpus,
             "cpus": len(self.cpus),
             "level_variables": dict(sorted(self.level_variables.items())),
             "study_variables": sorted(self.job.environment.env),
             **({"take_seeds": True} if self.job.cell.take_seeds else {}),
             **({"switches": dict(self.job.environment.switches)} if self.job.environment.switches else {}),
-            **({"code": dict(self.job.environment.code)} if self.job.environment.code else {}),
+            **({"code": code} if code else {}),
             **({"devices": devices} if devices else {}),
             **({"memory_bytes": memory} if memory is not None else {}),
         }
 
+    def made(self) -> dict[str, Any]:
+        """What its environment came to: the interpreter, packages or image that were found, the commit of a ref."""
+        code = {name: value for name, value in self.job.environment.code.items() if name in _OF_A_CHECKOUT}
+        return {**self.prepared.made, **({"code": code} if code else {})}
 
-def make_ready(job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent, prepared: Prepared) -> ReadyRun:
-    """The job, whose placeholders are filled, with everything that its process is started with."""
+
+def make_ready(
+    job: Job,
+    folder: Path,
+    cpus: tuple[int, ...],
+    devices: Lent,
+    prepared: Prepared,
+    *,
+    copy_of: Path | None = None,
+) -> ReadyRun:
+    """The job, whose placeholders are filled, with everything that its process is started with.
+
+    copy_of: what the job's working folder is a copy of, if it is one.
+    """
     asked = _switched(job)
     base = {**prepared.variables, **asked, **devices.variables}
     program = _python_program(job) if prepared.interpreter else None
     threads = min(job.resources.cpus or len(cpus), len(cpus))
     added = _level_variables(job, threads, base)
     hooked = {"PYTHONPATH": hooked_python_path(base), "ISORUN_RUN_DIR": str(folder.absolute())}
+    hooked |= {} if copy_of is None else {COPY_OF: str(copy_of)}
     argv = _argv(job, prepared, program)
-    folders = Folders(job.working_folder.absolute(), folder.absolute(), site_folder().parent, cpus)
+    folders = Folders(job.working_folder.absolute(), folder.absolute(), site_folder().parent, cpus, copy_of)
     own = {**asked, **job.environment.env, **devices.variables, **added, **hooked}
     wrapped = tuple(prepared.wrap(argv, own, folders))
     return ReadyRun(
@@ -122,7 +146,7 @@ def _switched(job: Job) -> dict[str, str]:
 
 
 def _level_variables(job: Job, threads: int, base: Mapping[str, str]) -> dict[str, str]:
-    seed = job.told_seed if job.cell.level.fixes_seed else None
+    seed = job.given_seed if job.cell.level.fixes_seed else None
     seeds = seed_environment(job.seed, take_seeds=job.cell.take_seeds)
     steps = {} if job.environment.steps is None else {STEPS: str(job.environment.steps)}
     look = {AUDIT: job.environment.look} if job.environment.look else {}

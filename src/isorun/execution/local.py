@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from isorun.environments.interpreter import check_command
 from isorun.errors import ExecutionError, IsorunError
 from isorun.execution import AbstractExecutor, Event, ExecutorFailed, Job, RunEnded, Tell
 from isorun.execution.carrying import Workbench, Workshop, carry_out, new_folder
@@ -48,6 +50,10 @@ class LocalExecutor(AbstractExecutor):
         self._slots.check(environment.threads)
         self._devices.check_environment(environment)
         check_memory(environment.memory_bytes)
+
+    def check_command(self, command: Sequence[str], environment: Environment, working_folder: Path) -> None:
+        """Refuse a program or a script that is not there."""
+        check_command(command, environment, working_folder)
 
     def submit(self, job: Job, tell: Tell) -> None:
         """Run the job when a slot is free."""

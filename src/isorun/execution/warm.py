@@ -420,14 +420,14 @@ class WarmServers:
             variables=tuple(sorted(shared.items())),
             cpus=ready.cpus if bound else tuple(range(len(ready.cpus))),
             preload=self._preload(ready),
-            working_folder=ready.job.working_folder,
+            working_folder=ready.origin,
         )
 
     def _preload(self, ready: ReadyRun) -> tuple[str, ...]:
         if ready.job.environment.preload is not None:
             return ready.job.environment.preload
         assert ready.python_program is not None
-        script = _script(ready.python_program, ready.job.working_folder)
+        script = _script(ready.python_program, ready.origin)
         if script is None:
             return ()
         with self._lock:

@@ -284,8 +284,12 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How runs are carried out: limits and what happens on failure ("continue" or "fail-fast")."""
+    """How runs are carried out: limits, and what happens on failure ("continue" or "fail-fast").
+
+    isolate: whether each run works in a copy of the working folder. No part of what a run is known by.
+    """
 
     time_limit_seconds: float | None = None
     on_failure: str = "continue"
     retries: int = 0
+    isolate: bool = False

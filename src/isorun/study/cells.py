@@ -208,9 +208,9 @@ def as_known(study: Study, cell: Cell) -> Cell:
 
 def withheld_hashes(study: Study, key: bytes | None) -> dict[str, dict[str, str]]:
     """By approach and environment, the hashes of those of which something is withheld."""
-    places = study.environments.items()
+    environments = study.environments.items()
     hashes = {
-        approach: {name: withheld_hash(study, item, place, key) for name, place in places}
+        approach: {name: withheld_hash(study, item, environment, key) for name, environment in environments}
         for approach, item in study.approaches.items()
     }
     return {approach: {name: found for name, found in items.items() if found} for approach, items in hashes.items()}
@@ -324,15 +324,31 @@ def _refuse_too_many(study: Study) -> None:
 
 PLACEHOLDERS: Final = ("seed", "repeat", "level", "run_dir")
 _CONFIG = "config."
-# Only braces around a name are placeholders, so JSON and other braces in a command need no escaping; `{{name}}` stands
-# for a literal `{name}`.
+# Only braces around a name of ours are placeholders, so all other braces in a command stay as they are; `{{seed}}`
+# stands for a literal `{seed}`.
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][\w.-]*)\}\}|\{([A-Za-z_][\w.-]*)\}")
 
 
+def _is_ours(name: str) -> bool:
+    """Whether the name is a placeholder's, or that of one with its letters in another order or case (`{Run-Dir}`).
+
+    Such a slip would reach the training as it stands, so it is refused; a name that has nothing to do with ours is the
+    training's own.
+    """
+    return name.startswith(_CONFIG) or _letters(name) in _OUR_LETTERS
+
+
+def _letters(name: str) -> str:
+    return "".join(sorted(filter(str.isalpha, name.lower())))
+
+
+_OUR_LETTERS: Final = frozenset(map(_letters, PLACEHOLDERS))
+
+
 def placeholder_names(command: tuple[str, ...]) -> set[str]:
-    """All placeholders a command has."""
+    """All placeholders a command has, misspelt ones among them."""
     found = (match.group(2) for part in command for match in _PLACEHOLDER.finditer(part))
-    return {name for name in found if name}
+    return {name for name in found if name and _is_ours(name)}
 
 
 def config_placeholders(command: tuple[str, ...]) -> set[str]:
@@ -341,7 +357,7 @@ def config_placeholders(command: tuple[str, ...]) -> set[str]:
 
 
 def check_placeholders(command: tuple[str, ...], where: str) -> None:
-    """Refuse a placeholder that can never be filled."""
+    """Refuse a misspelt placeholder; braces around any other name are the training's own, and stay."""
     for name in sorted(placeholder_names(command)):
         if name not in PLACEHOLDERS and not name.startswith(_CONFIG):
             allowed = ", ".join(f"{{{item}}}" for item in (*PLACEHOLDERS, "config.NAME"))
@@ -361,10 +377,12 @@ def _replacement(
 ) -> Callable[[re.Match[str]], str]:
     def filled(match: re.Match[str]) -> str:
         literal, name = match.groups()
+        if not _is_ours(literal or name):
+            return match[0]
         if literal:
             return f"{{{literal}}}"
         if not name.startswith(_CONFIG):
-            return fixed[name]
+            return fixed.get(name, match[0])
         key = name.removeprefix(_CONFIG)
         if key not in config:
             raise StudyError(

@@ -24,7 +24,7 @@ __all__ = [
     "is_shallow",
     "repository_of",
     "resolved",
-    "told_version",
+    "version_in_words",
 ]
 
 WORKING_COPY: Final = "."
@@ -141,7 +141,7 @@ def is_shallow(folder: Path) -> bool:
     return git(folder, "rev-parse", "--is-shallow-repository").stdout.strip() == "true"
 
 
-def told_version(code: Mapping[str, Any]) -> str:
+def version_in_words(code: Mapping[str, Any]) -> str:
     """A version for people: the ref, and where it led."""
     changed = " with changes" if code.get("diff") else ""
     return f"{code['ref']} ({code['commit'][:10]}{changed})"

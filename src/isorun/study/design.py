@@ -48,6 +48,7 @@ __all__ = [
     "Sources",
     "Study",
     "adhoc_study",
+    "can_be_kept",
     "changed",
     "document_of",
     "document_without_secrets",
@@ -113,6 +114,7 @@ class Study:
     searches: for configs, by name: the study's cells are then those that its searches proposed so far (`proposed`,
     which the store keeps). The only one is given as `search`, and has no name.
     factors: a design that its environments were made from; None where they were declared one by one.
+    file: the study file that declares it; empty where none does.
     """
 
     name: str
@@ -134,6 +136,7 @@ class Study:
     known_as: Mapping[str, str] = field(compare=False, repr=False)
     asked: tuple[AskedRuns, ...] = field(compare=False, repr=False)
     proposed: tuple[Proposed, ...] = field(compare=False, repr=False)
+    file: str = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -178,6 +181,7 @@ class Study:
             "known_as": {},
             "asked": (),
             "proposed": (),
+            "file": "",
         }
         for key, value in parsed.items():
             object.__setattr__(self, key, value)
@@ -214,7 +218,7 @@ def load_study(path: Path) -> Study:
     """The study declared in a TOML file; its folder is the file's folder."""
     document = _read(path)
     try:
-        return study_from_document(document, path.parent, default_name=path.stem)
+        return _with(study_from_document(document, path.parent, default_name=path.stem), file=str(path.absolute()))
     except StudyError as error:
         what = f"{path}: {error.what}"
         raise StudyError(what, found=error.found, allowed=error.allowed, hint=error.hint) from None
@@ -377,8 +381,13 @@ def _approach_name(command: Sequence[str]) -> str:
     return re.sub(r"[^\w.-]", "_", stem) or "command"
 
 
+def can_be_kept(name: str) -> bool:
+    """Whether a study of this name can be kept under it: names of study files may be longer, or have blanks."""
+    return re.fullmatch(r"[A-Za-z0-9][\w.-]{0,79}", name) is not None
+
+
 def _checked(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,79}", name):
+    if not can_be_kept(name):
         raise StudyError(
             "that is not a usable name for an ad hoc study",
             found=repr(name),
@@ -404,6 +413,7 @@ def document_of(study: Study) -> dict[str, Any]:
             time_limit=study.policy.time_limit_seconds,
             on_failure=study.policy.on_failure,
             retries=study.policy.retries,
+            isolate=study.policy.isolate or None,
         ),
         **_searches(study),
     }
@@ -466,7 +476,8 @@ def kept_study(document: dict[str, Any], folder: Path, name: str) -> Study:
     if not isinstance(hashes, dict) or not all(isinstance(items, dict) for items in hashes.values()):
         raise StudyError("withheld: it is no table of hashes", found=repr(hashes))
     known_as = parsing.as_mapping(document.get("known_as", {}), "known_as")
-    declared = {key: value for key, value in document.items() if key not in {"withheld", "asked", "known_as"}}
+    own = {"withheld", "asked", "known_as", "file"}
+    declared = {key: value for key, value in document.items() if key not in own}
     study = _with(study_from_document(declared, folder, name), kept=True)
     items = parsing.as_list(document.get("asked", []), "asked", "a list of what was asked")
     parts = [changed(study, **parsing.as_table(item, "asked", ("levels", "seeds", "repeats"))) for item in items]
@@ -489,6 +500,7 @@ def extended(study: Study, level: Level, units: int, *, of_one_seed: bool = Fals
 def changed(study: Study, **changes: object) -> Study:
     """The study with some keys of its document changed; everything is checked as in a study file."""
     made = study_from_document({**document_of(study), **changes}, Path(study.folder), study.name)
+    made = _with(made, file=study.file)
     same = not {"approaches", "environments"} & set(changes)
     return _with(made, withheld=study.withheld, kept=study.kept, known_as=study.known_as) if same else made
 

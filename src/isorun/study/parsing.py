@@ -284,11 +284,12 @@ def policy(value: Any) -> Policy:
     """Limits, and what happens on failure."""
     if value is None or isinstance(value, Policy):
         return value or Policy()
-    table = as_table(value, "policy", ("time_limit", "on_failure", "retries"))
+    table = as_table(value, "policy", ("time_limit", "on_failure", "retries", "isolate"))
     return Policy(
         time_limit_seconds=as_duration(table.get("time_limit"), "policy.time_limit"),
         on_failure=as_one_of(table.get("on_failure", "continue"), "policy.on_failure", ("continue", "fail-fast")),
         retries=as_whole(table.get("retries", 0), "policy.retries", 0, 100),
+        isolate=as_boolean(table.get("isolate", False), "policy.isolate"),
     )
 
 

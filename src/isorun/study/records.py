@@ -214,7 +214,9 @@ class RunRecord:
 
     results: final values by metric. per_class: final values by metric, then class; per-class values that were logged
     at every epoch are series named "metric[class]". digests: name ("weights.initial", "weights.final", …) to hex.
-    environment: {"requested": …, "effective": …}. code: git commit, dirty-diff hash, hash of the script.
+    environment: {"requested": …, "made": …, "effective": …}: what was asked for, what was made and found for it, what
+    was in force in the process; an earlier isorun had what was made in "requested". code: git commit, dirty-diff hash,
+    hash of the script.
     origins: where each metric came from ("log", "stdout: <pattern>", "file: …", "tensorboard: …").
     startup_seconds: of the wall_seconds, those before the training's own work began (interpreter, imports of
     frameworks); None where that is not known. devices: those the run was lent. where: the machine ("host") and the

@@ -177,9 +177,9 @@ class EnvironmentContract:
             environment = workshop.environment(job := self.job(tmp_path, LOGS), lambda _event: None)
             assert environment is not None
             prepared = environment.prepare(["python", "train.py"], tmp_path)
-            assert json.loads(json.dumps(prepared.identity)) == prepared.identity
-            requested = self.carry_out(job, tmp_path, workshop).environment["requested"]
-        assert {name: requested.get(name) for name in prepared.identity} == prepared.identity
+            assert json.loads(json.dumps(prepared.made)) == prepared.made
+            made = self.carry_out(job, tmp_path, workshop).environment["made"]
+        assert {name: made.get(name) for name in prepared.made} == prepared.made
 
     def test_preparing_again_gives_the_same(self, tmp_path: Path) -> None:
         with closing(self.workshop()) as workshop:

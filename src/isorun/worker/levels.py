@@ -30,7 +30,10 @@ SWITCHES = "ISORUN_SWITCHES"
 AUDIT = "ISORUN_AUDIT"
 # Optimizer steps after which a training is ended, whose work is then timed; 0 for one that goes to its own end.
 STEPS = "ISORUN_STEPS"
-OWN_VARIABLES = (*PER_RUN_VARIABLES, LEVEL, TAKE_SEEDS, SWITCHES, STEPS, AUDIT)
+# The folder that the run's own working folder is a copy of, where it has one.
+COPY_OF = "ISORUN_COPY_OF"
+WORKSPACE = "workspace"
+OWN_VARIABLES = (*PER_RUN_VARIABLES, LEVEL, TAKE_SEEDS, SWITCHES, STEPS, AUDIT, COPY_OF)
 
 # One value for all seeds: Python reads it at start, so a value that followed the seed would need a fork server a seed.
 _HASH_SEED = "0"

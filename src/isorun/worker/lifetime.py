@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import os
 import signal
 import sys
@@ -11,20 +12,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Callable
 
-from . import api, frameworks, levels
+from . import api, frameworks, jobs, levels, touched
 from .frameworks.base import ImportWatcher, Watch
 from .recorder import Recorder, activate, guarded
 from .usercode import follow_imports, loading, main_script, started_in, tell_as_loaded, users_sources
 
 if TYPE_CHECKING:
-    from ast import Module
-
     from .auditing import Work
     from .levels import Settings
     from .seeding import SeedTaker
-    from .seedsource import SourceSeed
+    from .seedsource import SourceFacts, SourceSeed
 
-_MAX_SCANNED_FILES = 200
+_MAX_SCANNED_FILES = 2000
 _DRAWN_FROM = 2**32
 _EDITED_TOLD = 3
 
@@ -47,10 +46,12 @@ def _start(warm: bool) -> None:
     recorder = Recorder(asked.folder, drawn_seed=drawn)
     activate(recorder)
     api.install_stand_in()
+    _print_lines_at_once()
     guarded(asked.folder, "claim of the run folder", recorder.begin)()
     _die_of_interrupt_at_exit()
     follow_imports()
     closer = Closer(recorder, asked)
+    guarded(asked.folder, "looking at files", closer.touched_files_from)(touched.begin)
     atexit.register(guarded(asked.folder, "end of the worker", closer.close))
     if asked.steps is not None and recorder.is_main_process:
         from . import auditing  # most runs are not timed
@@ -63,6 +64,13 @@ def _start(warm: bool) -> None:
         recorder.note(
             "shared-hash-seed", "the order of sets of strings is the same in all runs of one warm fork server"
         )
+
+
+def _print_lines_at_once() -> None:
+    """As on a terminal: a pipe would get lines in blocks, and who watches the run would see nothing for hours."""
+    out = sys.stdout
+    if hasattr(out, "reconfigure") and not out.line_buffering:
+        out.reconfigure(line_buffering=True)
 
 
 def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> None:
@@ -100,6 +108,7 @@ def _watch_frameworks(asked: Settings, recorder: Recorder, closer: Closer) -> No
         else:
             prepare = functools.partial(_prepare, name, asked, recorder, closer)
         watcher.watch(name, guarded(asked.folder, f"preparing {name}", prepare))
+    watcher.watch(jobs.MODULE, guarded(asked.folder, "following jobs", jobs.follow))
     watcher.install()
 
 
@@ -181,11 +190,17 @@ class Closer:
             loading(str(self._script))
         self._folder = started_in()
         self._seed_option = ""
+        self._touched: touched.TouchedFiles | None = None
+
+    def touched_files_from(self, begin: Callable[[str], touched.TouchedFiles]) -> None:
+        """From now on the files are looked at that the training writes."""
+        self._touched = begin(str(self._recorder.folder))
 
     def close(self) -> None:
         """Record what can only be known at the end. `closing` says how long this took: it is not the training's."""
         if self._recorder.is_forked_child:
             return
+        gc.disable()  # all that is left to do is short, and a loaded framework makes every collection long
         if self.work is not None:
             self.work.end()
         ended = self._recorder.seconds
@@ -212,11 +227,9 @@ class Closer:
                 recorder.note("no-digest", f"{framework.name}: {framework.undigested}")
 
     def _record_seeds(self) -> None:
-        from . import seedsource  # parsing costs helpers that only start and end too much
-
-        trees = {path: tree for path in self._sources for tree in [seedsource.parsed(path)] if tree is not None}
-        self._seed_option = seedsource.seed_option(self._script_first(trees))
-        found = [(path, seed) for path, tree in trees.items() for seed in seedsource.find_in_tree(tree)]
+        options = [self._facts[path].option for path in sorted(self._facts, key=lambda path: path != self._script)]
+        self._seed_option = next(filter(None, options), "")
+        found = [(path, seed) for path, facts in self._facts.items() for seed in facts.seeds]
         seen = {framework.watched_seed_call for framework in frameworks.every()} - {""}
         if not self._takes_constants:
             for call in seen:
@@ -248,14 +261,11 @@ class Closer:
             told = f"{seed.call} {seed.value} at {place}"
             self._recorder.note("seed-not-taken", f"{told} was not taken over: no generator was seen to get it")
 
-    def _script_first(self, trees: dict[Path, Module]) -> list[Module]:
-        return [trees[path] for path in sorted(trees, key=lambda path: path != self._script)]
-
     def _record_environment(self) -> None:
         from . import fingerprint, usercode
 
         effective = fingerprint.effective_environment(self._script)
-        effective.update(usercode.sources_read(self._sources, self._folder))
+        effective.update(usercode.sources_read(self._facts, self._folder))
         edited = tell_as_loaded(effective, self._folder)
         if edited:
             named = ", ".join(edited[:_EDITED_TOLD]) + (", …" if len(edited) > _EDITED_TOLD else "")
@@ -263,6 +273,9 @@ class Closer:
             self._recorder.note("edited-while-running", f"source was edited after it was loaded: {named}; {told}")
         if self._seed_option:
             effective["seed_option"] = self._seed_option
+        files = {} if self._touched is None else self._touched.told()
+        if files:
+            effective["files"] = files
         if self._asked.fixes_kernels:
             effective["open"] = self._left_open()
         if os.environ.get(levels.AUDIT):
@@ -293,8 +306,13 @@ class Closer:
         return [*self._recorder.open_ends, *changed, *held, *children]
 
     @functools.cached_property
-    def _sources(self) -> list[Path]:
-        return users_sources(sys.modules, self._script, self._folder, os.environ)[:_MAX_SCANNED_FILES]
+    def _facts(self) -> dict[Path, SourceFacts]:
+        """What the training's own source files say."""
+        from . import seedsource  # helpers that only start and end do without
+
+        found = users_sources(sys.modules, self._script, self._folder, os.environ)[:_MAX_SCANNED_FILES]
+        origin = os.environ.get(levels.COPY_OF)
+        return seedsource.facts_of(found, self._folder, Path(origin) if origin else None)
 
 
 def _die_of_interrupt_at_exit() -> None:

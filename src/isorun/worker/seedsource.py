@@ -1,17 +1,23 @@
-"""Seeds in the training's source, which is parsed and never run: constants that are fixed there, and an option.
+"""What the training's source says, which is parsed and never run: constants it seeds with, an option for the seed.
 
 A generator that is built with a constant shows in no later call. Options are understood of argparse and what follows
 its `add_argument`, click and typer, absl and TensorFlow flags, fire, dataclasses given to tyro, simple_parsing or
-Hugging Face's parser.
+Hugging Face's parser. What a file says is kept between runs, with its hash: hundreds of files are read once.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
+import re
+import time
+from hashlib import sha256
 from pathlib import Path
-from typing import Iterable, Iterator, NamedTuple
+from typing import Any, Iterable, Iterator, NamedTuple, Pattern
 
 from . import frameworks
+from .fingerprint import Cache
+from .usercode import variables_asked_for
 
 MAX_SOURCE_BYTES = 2 * 2**20
 _SEED_KEYWORDS = ("random_state", "seed", "random_seed")
@@ -52,11 +58,113 @@ class SourceSeed(NamedTuple):
         return self.is_setting and self.call.lower().startswith(native)
 
 
+class SourceFacts(NamedTuple):
+    """What one source file says. option: one for the seed, empty where it has none."""
+
+    sha256: str
+    variables: list[str]
+    option: str
+    seeds: list[SourceSeed]
+
+
+# A file that changed just before it was read may change again with the same times: clocks of file systems are coarse.
+_SETTLED_SECONDS = 2.0
+_RULES = (Path(__file__), *(Path(frameworks.__file__).parent.glob("*.py")))
+
+
+def facts_of(paths: Iterable[Path], folder: Path | None, origin: Path | None = None) -> dict[Path, SourceFacts]:
+    """What these files say; those that cannot be read are left out. Kept for the folder that the training started in.
+
+    A kept answer is that of the same inode, size and times, by the same rules. origin: the folder that `folder` is a
+    copy of: what a file said there, it says here, if size and time are the same.
+    """
+    cache = Cache(f"sources-{sha256(str(origin or folder).encode(errors='surrogateescape')).hexdigest()[:16]}")
+    rules = _rules()
+    found = {path: _facts(path, _original(path, folder, origin), rules, cache) for path in paths}
+    cache.save()
+    return {path: facts for path, facts in found.items() if facts is not None}
+
+
+def _rules() -> str:
+    """Another isorun may find other things in the same file."""
+    newest = max(path.stat().st_mtime_ns for path in _RULES)
+    return f"{len(_RULES)}-{newest}"
+
+
+def _original(path: Path, folder: Path | None, origin: Path | None) -> Path:
+    if origin is None or folder is None:
+        return path
+    try:
+        first = origin / path.relative_to(folder)
+        there, here = first.stat(), path.stat()
+    except (ValueError, OSError):
+        return path
+    return first if (there.st_size, there.st_mtime_ns) == (here.st_size, here.st_mtime_ns) else path
+
+
+def _facts(path: Path, original: Path, rules: str, cache: Cache) -> SourceFacts | None:
+    try:
+        stat = original.stat()
+        stamp = f"{stat.st_ino}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ctime_ns}|{rules}"
+        known = _from_json(cache.get(str(original), stamp))
+        if known is not None:
+            return known
+        settled = time.time() - max(stat.st_mtime, stat.st_ctime) > _SETTLED_SECONDS
+        facts = read_facts(path.read_bytes())
+    except OSError:
+        return None
+    if settled:
+        cache.put(str(original), stamp, facts)
+    return facts
+
+
+def _from_json(kept: Any) -> SourceFacts | None:
+    """A cache is a file that anybody may have changed: what is no answer is none."""
+    try:
+        digest, variables, option, seeds = kept
+        return SourceFacts(str(digest), [str(name) for name in variables], str(option), [_seed(item) for item in seeds])
+    except (TypeError, ValueError):
+        return None
+
+
+def _seed(item: Any) -> SourceSeed:
+    call, value, line, last_line, is_setting = item
+    return SourceSeed(str(call), str(value), int(line), int(last_line), bool(is_setting))
+
+
+def read_facts(source: bytes) -> SourceFacts:
+    """What the content of a file says. Most files do not even have a word that could be a seed, and are not parsed."""
+    digest, variables = sha256(source).hexdigest(), sorted(variables_asked_for(source))
+    tree = _tree(source) if _telling().search(source) else None
+    if tree is None:
+        return SourceFacts(digest, variables, "", [])
+    return SourceFacts(digest, variables, seed_option([tree]), find_in_tree(tree))
+
+
+@functools.lru_cache(maxsize=None)
+def _telling() -> Pattern[bytes]:
+    """What a source has at least one of, where there is anything to find in it."""
+    calls = sorted({name for framework in frameworks.every() for name in framework.seeding_names})
+    words = ["[Ss]eed", "random.state", "TrainingArguments", "LightningCLI", r"random\s*\.\s*key", *_calls(calls)]
+    return re.compile("|".join(words).encode())
+
+
+def _calls(names: Iterable[str]) -> Iterator[str]:
+    return (rf"\b{re.escape(name)}\s*\(" for name in names)
+
+
 def parsed(path: Path) -> ast.Module | None:
     """The tree of a source file; None for a file that is too large or no Python."""
     try:
-        return ast.parse(path.read_bytes()) if path.stat().st_size <= MAX_SOURCE_BYTES else None
-    except (OSError, SyntaxError, ValueError, RecursionError):
+        return _tree(path.read_bytes()) if path.stat().st_size <= MAX_SOURCE_BYTES else None
+    except OSError:
+        return None
+
+
+def _tree(source: bytes) -> ast.Module | None:
+    try:
+        return ast.parse(source) if len(source) <= MAX_SOURCE_BYTES else None
+    except (SyntaxError, ValueError, RecursionError):
         return None
 
 

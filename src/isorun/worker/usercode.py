@@ -11,9 +11,12 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
 
 from . import frameworks
+
+if TYPE_CHECKING:
+    from .seedsource import SourceFacts
 
 ISORUN = str(Path(__file__).resolve().parents[1]) + os.sep
 _LIBRARY_PARTS = ("/site-packages/", "/dist-packages/")
@@ -118,7 +121,9 @@ def _is_part_of_library(name: str, modules: Mapping[str, ModuleType]) -> bool:
 
 
 def _is_kept(file: str, homes: Sequence[str], environ: Mapping[str, str]) -> bool:
-    caches = [environ[name] for name in _traces().variables if environ.get(name)]
+    named = [environ[name] for name in _traces().variables if environ.get(name)]
+    # A run may work in its own folder: what lies around it is no cache then.
+    caches = [folder for folder in named if not any(_is_below(home, [folder]) for home in homes)]
     temporary = [*_TEMPORARY, *(environ[name] for name in ("TMPDIR", "TEMP", "TMP") if environ.get(name))]
     if _is_below(file, caches):
         return False
@@ -313,29 +318,27 @@ def hash_of_file(path: Path) -> str:
     return hasher.hexdigest()
 
 
-def sources_read(paths: Sequence[Path], folder: Path | None) -> dict[str, Any]:
+def sources_read(facts: Mapping[Path, SourceFacts], folder: Path | None) -> dict[str, Any]:
     """The training's own source files: each with its hash, one hash of all, and the variables that they ask for.
 
     A changed module is a changed training, wherever it lies: the hash of all knows files by their last name alone.
     `sources` says which file it was; those below the folder where the training was started are told from there.
     """
-    hashes = {path: hash_of_file(path) for path in paths if path.is_file()}
-    if not hashes:
+    if not facts:
         return {"sources_sha256": ""}
-    asked = {name for path in hashes for name in variables_asked_for(path)}
+    asked = {name for said in facts.values() for name in said.variables}
     return {
-        "sources_sha256": _hash_of_all((path.name, digest) for path, digest in hashes.items()),
-        "sources": [{"path": _seen_from(folder, path), "sha256": digest} for path, digest in hashes.items()],
+        "sources_sha256": _hash_of_all((path.name, said.sha256) for path, said in facts.items()),
+        "sources": [{"path": _seen_from(folder, path), "sha256": said.sha256} for path, said in facts.items()],
         **({"variables_read": sorted(asked)[:_MOST_VARIABLES]} if asked else {}),
     }
 
 
-def variables_asked_for(path: Path) -> set[str]:
-    """The names of variables that a source file asks the system for, as far as they are written out in it."""
+def variables_asked_for(source: bytes) -> set[str]:
+    """The names of variables that a source asks the system for, as far as they are written out in it."""
     import re
 
-    with path.open("rb") as file:
-        text = file.read(_BLOCK)
+    text = source[:_BLOCK]
     if b"environ" not in text and b"getenv" not in text:
         return set()
     found = re.findall(rb"""(?:environ|getenv)\s*(?:\.\s*\w+\s*)?[\[(]\s*["']([A-Za-z_]\w*)["']""", text)

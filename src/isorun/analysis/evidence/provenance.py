@@ -13,10 +13,24 @@ from typing import Any, Final
 from isorun.analysis.evidence import Condition, first_of
 from isorun.study.records import RunRecord
 
-__all__ = ["SOURCES", "Provenance", "between_sides", "changed_facts", "distinct", "effective", "files_of", "provenance"]
+__all__ = [
+    "SOURCES",
+    "Provenance",
+    "between_sides",
+    "changed_facts",
+    "distinct",
+    "effective",
+    "files_of",
+    "made",
+    "provenance",
+    "requested",
+]
 
 _MACHINE_FACTS: Final = frozenset(("model", "vector", "cpu_capability", "devices", "version", "affinity"))
 SOURCES: Final = ("sources_sha256", "script_sha256")
+_ONCE_REQUESTED: Final = frozenset(
+    ("python", "packages", "packages_made_by", "image", "image_id", "image_digest", "engine")
+)
 _NOTHING: Final = object()
 _NEW_STORE: Final = "make the runs of both sides again in a new store: isorun decide … --store NEW"
 
@@ -77,7 +91,7 @@ def files_of(record: RunRecord) -> Iterator[tuple[str, str]]:
 
     Runs of an earlier isorun told the script alone. What a training tells may be anything: what is no text is left out.
     """
-    given = record.environment.get("requested", {}).get("given_files", ())
+    given = _part(record, "requested").get("given_files", ())
     imported = effective(record).get("sources")
     for item in (*given, *(imported if isinstance(imported, list | tuple) else ())):
         path, digest = (item.get("path"), item.get("sha256")) if isinstance(item, Mapping) else (None, None)
@@ -97,8 +111,34 @@ def _edited_between(a: frozenset[tuple[str, str]], b: frozenset[tuple[str, str]]
 
 def effective(record: RunRecord) -> Mapping[str, Any]:
     """What was in force in the run, as far as its worker could tell."""
-    found = record.environment.get("effective")
+    return _part(record, "effective")
+
+
+def made(record: RunRecord) -> Mapping[str, Any]:
+    """What was made and found for the run: interpreter, packages, image, the commit that a ref led to."""
+    return _part(record, "made") if "made" in record.environment else _told_apart(record)[1]
+
+
+def requested(record: RunRecord) -> Mapping[str, Any]:
+    """What was asked for."""
+    return _part(record, "requested") if "made" in record.environment else _told_apart(record)[0]
+
+
+def _part(record: RunRecord, name: str) -> Mapping[str, Any]:
+    found = record.environment.get(name)
     return found if isinstance(found, Mapping) else {}
+
+
+def _told_apart(record: RunRecord) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Of an earlier isorun, which recorded both together: what was asked for, and what was made."""
+    both, code = _part(record, "requested"), _part(record, "requested").get("code")
+    found = {name: value for name, value in both.items() if name in _ONCE_REQUESTED}
+    asked = {name: value for name, value in both.items() if name not in _ONCE_REQUESTED}
+    if isinstance(code, Mapping):
+        led_to = {name: code[name] for name in ("commit", "diff") if name in code}
+        asked["code"] = {name: value for name, value in code.items() if name not in led_to}
+        found |= {"code": led_to} if led_to else {}
+    return asked, found
 
 
 def _is_machine_fact(name: str) -> bool:

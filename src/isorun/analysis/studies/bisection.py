@@ -14,6 +14,7 @@ from isorun.analysis.sequential.change_search import AbstractChangeSearch, BitSe
 from isorun.study.history import Commit, CommitRange
 
 __all__ = [
+    "BEGUN",
     "BITS",
     "DRY_RUN",
     "EQUIVALENT",
@@ -39,22 +40,30 @@ NO_DIFFERENCE: Final = "no difference"
 EQUIVALENT: Final = "equivalent"
 STOPPED: Final = "stopped"
 PLANNED: Final = "planned"
+BEGUN: Final = "begun"
+"""Of a commit whose runs were ended before anything could be said of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
     """A commit that was looked at, the ends first. difference: from the good end, in units of the metric.
 
-    run_ids: those of its runs that finished.
+    run_ids: those of its runs that finished. same_as: a commit before it that holds the same files, so that the runs
+    are its runs.
     """
 
     commit: Commit
     verdict: str
-    runs: int
     difference: float | None = None
     interval95: Interval | None = None
     reason: str = ""
     run_ids: tuple[str, ...] = ()
+    same_as: Commit | None = None
+
+    @property
+    def runs(self) -> int:
+        """How many finished."""
+        return len(self.run_ids)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -63,6 +72,7 @@ class Probed:
             "verdict": self.verdict,
             "runs": self.runs,
             "run_ids": list(self.run_ids),
+            "same_runs_as": None if self.same_as is None else self.same_as.id,
             "difference": self.difference,
             "interval95": None if self.interval95 is None else list(self.interval95),
             "reason": self.reason,
@@ -74,12 +84,12 @@ class Bisection(Told):
     """Which commit changed the result.
 
     verdict: "found", "range" (one of the candidates), "no difference", "equivalent", "stopped" or "planned". first_bad:
-    the commit that was found. candidates: the commits that may be meant. difference, interval95: what the step from
-    the last good commit to the first bad one brought; total, total_interval95: the same of the ends. before, after:
-    what the rest of the range brought on either side of it, with intervals. others: further stretches in which
-    something changed. runs: how many were looked at; made: those of them that were made now.
-    planned: how many probes halving takes. fewest, most: how many runs that can come to. next_steps: commands that go
-    on from here.
+    the commit that was found. judged_by: what bits were told by ("weights", "digests", "numbers"). candidates: the
+    commits that may be meant. difference, interval95: what the step from the last good commit to the first bad one
+    brought; total, total_interval95: the same of the ends. before, after: what the rest of the range brought on either
+    side of it, with intervals. others: further stretches in which something changed. runs: how many were looked at;
+    made: those of them that were made now. planned: how many probes halving takes. fewest, most: how many runs that can
+    come to. next_steps: commands that go on from here.
     """
 
     told_as: ClassVar[str] = "bisection"
@@ -95,6 +105,7 @@ class Bisection(Told):
     runs: int = 0
     made: int = 0
     metric: str = ""
+    judged_by: str = ""
     difference: float | None = None
     interval95: Interval | None = None
     total: float | None = None
@@ -127,6 +138,7 @@ class Bisection(Told):
             "bad": self.bad.to_json(),
             "what": self.what,
             "metric": self.metric,
+            "judged_by": self.judged_by or None,
             "verdict": self.verdict,
             "first_bad": None if self.first_bad is None else self.first_bad.to_json(),
             "candidates": [commit.to_json() for commit in self.candidates],
@@ -207,8 +219,9 @@ def bisection_of(
     made: int = 0,
     stopped: str = "",
     metric: str = "",
+    judged_by: str = "",
     reasons: Mapping[str, str] | None = None,
-    run_ids: Callable[[Commit, int], tuple[str, ...]] = lambda *_: (),
+    run_ids: Callable[[Commit], tuple[str, ...]] = lambda _: (),
     store: str = "",
     conditions: tuple[Condition, ...] = (),
 ) -> Bisection:
@@ -231,11 +244,12 @@ def bisection_of(
         verdict=RANGE if verdict == FOUND and first_bad is None else verdict,
         first_bad=first_bad,
         candidates=candidates,
-        error_rate=question.alpha if question.what == SCORE else 0.0,
+        error_rate=question.alpha if question.what == SCORE else BitSearch.chance,
         probes=probes,
         runs=runs,
         made=made,
         metric=metric,
+        judged_by=judged_by,
         **_differences(outer, last),
         others=tuple(others),
         ended=ended,
@@ -273,22 +287,33 @@ def _verdict(row: CommitRange, outer: Stretch, stopped: str) -> tuple[str, str]:
 
 
 def _probed(
-    stretches: Sequence[Stretch], reasons: Mapping[str, str], run_ids: Callable[[Commit, int], tuple[str, ...]]
+    stretches: Sequence[Stretch], reasons: Mapping[str, str], run_ids: Callable[[Commit], tuple[str, ...]]
 ) -> Iterator[Probed]:
-    """The commits that were looked at: the ends of each row, then its probes in their order."""
+    """The commits that were looked at, once each: the ends of a row, its probes in their order, and what was begun."""
+    known: dict[str, Commit] = {}  # by tree: commits with the same files have the same runs
+    shown: set[str] = set()
     for stretch in stretches:
         search = stretch.search
-        ends = {0: "good end", search.count: "bad end"} if stretch is stretches[0] else {0: "fork", search.count: "tip"}
-        verdicts = ends | {probe.place: str(probe.likeness) for probe in search.probes}
-        for place, verdict in verdicts.items():
-            runs = len(search.drawn.get(place, ()))
-            if not runs:
+        for position, verdict in _looked_at(stretch, is_first=stretch is stretches[0]).items():
+            commit, drawn = stretch.row[position], search.drawn.get(position, ())
+            ids = run_ids(commit)
+            if commit.id in shown or not (ids or len(drawn)) or (verdict == BEGUN and commit.tree in known):
                 continue
-            commit = stretch.row[place]
-            found = search.difference(0, place) if isinstance(search, ScoreSearch) and place else None
+            shown.add(commit.id)
+            found = search.difference(0, position) if isinstance(search, ScoreSearch) and position else None
             difference, interval = found or (None, None)
-            ids = run_ids(commit, runs)
-            yield Probed(commit, verdict, runs, difference, interval, reasons.get(commit.id, ""), ids)
+            same_as = known.get(commit.tree)
+            known.setdefault(commit.tree, commit)
+            yield Probed(commit, verdict, difference, interval, reasons.get(commit.id, ""), ids, same_as)
+
+
+def _looked_at(stretch: Stretch, *, is_first: bool) -> dict[int, str]:
+    """Positions with what is said of them; of the others that a run may have been made."""
+    search = stretch.search
+    ends = ("good end", "bad end") if is_first else ("fork", "tip")
+    probes = {probe.position: str(probe.likeness) for probe in search.probes}
+    said = {0: ends[0], search.count: ends[1], **probes}
+    return said | {position: BEGUN for position in range(search.count + 1) if position not in said}
 
 
 def _differences(outer: Stretch, last: Stretch) -> dict[str, Any]:
@@ -309,7 +334,11 @@ def _expected(row: CommitRange, question: BisectionQuestion) -> dict[str, Any]:
     """How many probes and runs halving takes, at best and where every probe takes its whole budget."""
     probes = math.ceil(math.log2(max(len(row.row) - 1, 1)))
     if question.what == BITS:
-        return {"planned": probes, "fewest": 4 + probes, "most": 4 + 2 * probes}
+        return {
+            "planned": probes,
+            "fewest": 4 + probes + BitSearch.drawn_again,
+            "most": 4 + 2 * probes + BitSearch.drawn_again + 1,
+        }
     search = question.search(row.row, len(row.everything))
     assert isinstance(search, ScoreSearch)
     rule = search.rule(search.shares.level(0))

@@ -20,7 +20,17 @@ from isorun.diagnose.audit.kernels import kernel_findings
 from isorun.diagnose.audit.order import order_findings
 from isorun.diagnose.audit.program import AuditedProgram, read_program, without_collection
 
-__all__ = ["KINDS", "Audit", "AuditFinding", "Sure", "Withdrawn", "examine_source", "in_order", "read_program"]
+__all__ = [
+    "KINDS",
+    "Audit",
+    "AuditFinding",
+    "Sure",
+    "Withdrawn",
+    "examine_source",
+    "in_order",
+    "read_program",
+    "without_collection",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -178,7 +178,8 @@ class Flow:
         for source in self.program.sources:
             self._later = True
             self._enter_module(source)
-        named = {name for source in self.program.sources for name in _names_used(source)}
+        packages = {name.partition(".")[0] for name in self.program.modules}
+        named = {name for source in self.program.sources for name in _names_used(source, packages)}
         workers = {name for source in self.program.sources for name in _worker_functions(source)}
         for source in self.program.sources:
             for name, definition in source.definitions.items():
@@ -191,8 +192,10 @@ class Flow:
         self._elsewhere = False
 
     def _is_hook(self, source: Source, name: str) -> bool:
-        owner = source.definitions.get(name.rpartition(".")[0])
-        return isinstance(owner, ast.ClassDef) and bool(owner.bases)
+        """Whether a framework may call it: of an object. Methods of a class itself are called by those who know it."""
+        owner, own = source.definitions.get(name.rpartition(".")[0]), source.definitions[name]
+        of_class = any(getattr(mark, "id", "") == "classmethod" for mark in getattr(own, "decorator_list", ()))
+        return isinstance(owner, ast.ClassDef) and bool(owner.bases) and not of_class
 
     def _statements(self, body: Iterable[ast.stmt], frame: Frame) -> None:
         for statement in body:
@@ -370,9 +373,19 @@ def _path(node: ast.AST) -> str:
     return ".".join(reversed([*parts, node.id])) if isinstance(node, ast.Name) else ""
 
 
-def _names_used(source: Source) -> Iterator[str]:
-    yield from (node.id for node in source.of_type.get(ast.Name, ()) if isinstance(node.ctx, ast.Load))
-    yield from (node.attr for node in source.of_type.get(ast.Attribute, ()))
+def _names_used(source: Source, packages: Container[str]) -> Iterator[str]:
+    """Names that may stand for something of the program's own: `Model.load` of a library's Model is the library's.
+
+    packages: the first parts of the names of the program's modules.
+    """
+    yield from {node.id for node in source.of_type.get(ast.Name, ()) if node.ctx.__class__ is ast.Load}
+    of_others = {name for name, stands_for in source.names.items() if stands_for.partition(".")[0] not in packages}
+    for node in source.of_type.get(ast.Attribute, ()):
+        base = node.value
+        while base.__class__ is ast.Attribute:
+            base = base.value
+        if base.__class__ is not ast.Name or base.id not in of_others:
+            yield node.attr
 
 
 def _worker_functions(source: Source) -> Iterator[str]:

@@ -254,6 +254,8 @@ def _shuffles(flow: Flow, step: FlowStep) -> bool:
 
 def _is_unseeded_estimator(flow: Flow, step: FlowStep) -> bool:
     node = step.node
+    if not (step.name.startswith("sklearn.") or step.called in {"rvs", "sample"}):
+        return False
     assert isinstance(node, ast.Call)
     given = keyword(node, "random_state", "seed")
     if given is not None and flow.value(given, step.frame) != (True, None):

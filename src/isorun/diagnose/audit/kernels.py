@@ -203,11 +203,12 @@ def _atomics(flow: Flow, taken: set[str]) -> Iterator[AuditFinding]:
             )
 
 
+_SUMMED: Final = re.compile(r"(math\.(unsorted_)?segment_\w+|tensor_scatter_nd_add|scatter_nd|ops\.segment_sum)$")
+
+
 def _adds_elsewhere(step: FlowStep, framework: str) -> bool:
     """Sums of TensorFlow and JAX by index: segments, scattered additions, `x.at[i].add(y)`."""
-    if re.match(
-        rf"{framework}\.(math\.(unsorted_)?segment_\w+|tensor_scatter_nd_add|scatter_nd|ops\.segment_sum)$", step.name
-    ):
+    if step.name.startswith(f"{framework}.") and _SUMMED.match(step.name, len(framework) + 1):
         return True
     function = step.node.func if isinstance(step.node, ast.Call) else None
     indexed = (
@@ -304,20 +305,20 @@ def _variable_set(flow: Flow, name: str) -> str:
     if name in flow.program.environ:
         return flow.program.environ[name]
     for step in flow.steps:
-        if isinstance(step.node, ast.Assign) and step.name == "os.environ":
-            target = step.node.targets[0]
-            key, value = (target.slice if isinstance(target, ast.Subscript) else None), step.node.value
-        elif (
-            isinstance(step.node, ast.Call)
-            and step.name in {"os.environ.setdefault", "os.putenv"}
-            and len(step.node.args) > 1
-        ):
-            key, value = step.node.args[0], step.node.args[1]
-        else:
-            continue
-        if isinstance(key, ast.Constant) and key.value == name:
+        key, value = _variable_and_value(step) if step.name.startswith("os.") else (None, None)
+        if isinstance(key, ast.Constant) and key.value == name and value is not None:
             return str(value.value) if isinstance(value, ast.Constant) else ast.unparse(value)
     return ""
+
+
+def _variable_and_value(step: FlowStep) -> tuple[ast.expr | None, ast.expr | None]:
+    """Of `os.environ["A"] = b`, and of calls that do the same."""
+    if isinstance(step.node, ast.Assign):
+        target = step.node.targets[0] if step.name == "os.environ" else None
+        return (target.slice if isinstance(target, ast.Subscript) else None), step.node.value
+    if step.name in {"os.environ.setdefault", "os.putenv"} and len(step.node.args) > 1:
+        return step.node.args[0], step.node.args[1]
+    return None, None
 
 
 def _uninitialised(flow: Flow) -> Iterator[AuditFinding]:

@@ -54,8 +54,10 @@ def _sets(source: Source) -> Iterator[AuditFinding]:
     made = [node for kind in (ast.Set, ast.SetComp) for node in source.of_type.get(kind, ())]
     made += [call for call in source.of_type.get(ast.Call, ()) if _makes_set(source, call)]
     uses = [(node, node) for node in made]
-    uses += [(node, origin) for node in source.of_type.get(ast.Name, ()) for origin in _bound(source, node, names)]
-    uses += [(node, origin) for node in source.of_type.get(ast.Attribute, ()) for origin in _bound(source, node, names)]
+    ends = {text.rpartition(".")[2] for _, text in names}  # few: to write every expression out takes long
+    found = [node for node in source.of_type.get(ast.Name, ()) if node.id in ends]
+    found += [node for node in source.of_type.get(ast.Attribute, ()) if node.attr in ends]
+    uses += [(node, origin) for node in found for origin in _bound(source, node, names)]
     for node, origin in uses:
         if not _is_iterated(source, node):
             continue
@@ -106,7 +108,11 @@ def _set_names(source: Source) -> dict[tuple[str, str], ast.AST]:
 def _key(source: Source, node: ast.Name | ast.Attribute) -> tuple[str, str]:
     """A name within its function; an attribute of `self` within its class."""
     home = source.home(node)
-    return (home.partition(".")[0] if isinstance(node, ast.Attribute) else home), ast.unparse(node)
+    return (home.partition(".")[0] if isinstance(node, ast.Attribute) else home), _text(node)
+
+
+def _text(node: ast.Name | ast.Attribute) -> str:
+    return node.id if isinstance(node, ast.Name) else ast.unparse(node)
 
 
 def _is_set(source: Source, node: ast.AST) -> bool:
@@ -126,7 +132,7 @@ def _bound(source: Source, node: Any, names: dict[tuple[str, str], ast.AST]) -> 
     """What made the set that a name stands for, here or in the module."""
     if not names or not isinstance(node.ctx, ast.Load):
         return
-    text = ast.unparse(node)
+    text = _text(node)
     if not any(text == known for _, known in names):
         return
     key = _key(source, node)

@@ -240,12 +240,14 @@ def read_program(words: Sequence[str], folder: Path, environ: Mapping[str, str])
     roots = tuple(dict.fromkeys((path.resolve().parents[depth - 1], folder.resolve())))
     script = _source(path, folder, module or "__main__", _parsed(path, must=True))
     sources, modules, waiting = [script], {script.module: script}, [script]
+    of_others: set[str] = set()
     unread = {path: f"{script.shown}: {script.unread}"} if script.unread else {}
     while waiting and len(sources) < _MOST_FILES:
         source = waiting.pop(0)
         for name in (*_packages_around(source.module), *_names_imported(source)):
-            found = None if name in modules else _module_file(name, roots)
+            found = None if name in modules or name in of_others else _module_file(name, roots)
             if found is None:
+                of_others.add(name)
                 continue
             read = _source(found, folder, name, _parsed(found))
             modules[name] = read
@@ -310,12 +312,13 @@ def _source(path: Path, folder: Path, module: str, parsed: tuple[str, ast.Module
 def _collect(source: Source) -> None:
     """One walk: nodes by type, definitions with their qualified names, and what names stand for."""
     stack: list[tuple[ast.AST, str]] = [(source.tree, "")]
-    of_type, parents = source.of_type, source.parents
+    of_type: dict[Any, list[Any]] = {kind: [] for kind in _KEPT}
+    source.of_type, parents = of_type, source.parents
     while stack:
         node, home = stack.pop()
-        kind = type(node)
-        if kind in _KEPT:
-            of_type.setdefault(kind, []).append(node)
+        kind = node.__class__
+        if kind in of_type:
+            of_type[kind].append(node)
             if kind is ast.Import or kind is ast.ImportFrom:
                 _bind(source, node)  # type: ignore[arg-type]
                 continue
@@ -323,15 +326,15 @@ def _collect(source: Source) -> None:
             home = f"{home}.{node.name}" if home else node.name  # type: ignore[attr-defined]
             source.definitions.setdefault(home, node)
         for name in node._fields:
-            value = getattr(node, name, None)
-            if value.__class__ is list:
-                for item in value:
-                    if isinstance(item, ast.AST):
-                        parents[item] = node
-                        stack.append((item, home))
-            elif isinstance(value, ast.AST) and value.__class__ not in _PLAIN:
-                parents[value] = node
-                stack.append((value, home))
+            value: Any = getattr(node, name, None)
+            for item in value if value.__class__ is list else (value,):
+                part = item.__class__
+                if part is ast.Name or part is ast.Constant:  # half of all nodes, and nothing is in them
+                    of_type[part].append(item)
+                    parents[item] = node
+                elif part not in _PLAIN and isinstance(item, ast.AST):
+                    parents[item] = node
+                    stack.append((item, home))
     for assign in of_type.get(ast.Assign, ()):  # `rng = np.random` names a module once more
         value, target = assign.value, assign.targets[0]
         if isinstance(value, ast.Attribute) and isinstance(target, ast.Name) and source.imported(value):
@@ -339,7 +342,12 @@ def _collect(source: Source) -> None:
 
 
 _DEFINITIONS: Final = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-_PLAIN: Final = frozenset((ast.Load, ast.Store, ast.Del, *ast.operator.__subclasses__(), *ast.boolop.__subclasses__()))
+_PLAIN: Final = frozenset(
+    (
+        *(str, int, type(None), ast.Load, ast.Store, ast.Del),
+        *(kind for group in (ast.operator, ast.boolop, ast.unaryop, ast.cmpop) for kind in group.__subclasses__()),
+    )
+)
 _KEPT: Final = frozenset(
     (
         ast.Call,
