@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from isorun.worker import usercode
+from isorun.worker.seedsource import facts_of
 from isorun.worker.usercode import code_version, is_users_file, users_sources
 
 SITE = "/opt/env/lib/python3.11/site-packages"
@@ -153,14 +154,15 @@ def test_files_that_are_edited_while_the_training_runs_are_known_by_what_was_loa
 
 
 def test_a_large_file_that_was_edited_is_not_known(tmp_path, monkeypatch):
+    monkeypatch.setenv("ISORUN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(usercode, "_loaded", {})
     file = tmp_path / "large.py"
     file.write_bytes(b"#" * ((1 << 20) + 1))
     usercode.loading(str(file))
-    told = usercode.sources_read([file], tmp_path)
+    told = usercode.sources_read(facts_of([file], tmp_path), tmp_path)
     assert usercode.tell_as_loaded(told, tmp_path) == []
     file.write_bytes(b"")
-    told = usercode.sources_read([file], tmp_path)
+    told = usercode.sources_read(facts_of([file], tmp_path), tmp_path)
     assert usercode.tell_as_loaded(told, tmp_path) == ["large.py"]
     assert told["sources"] == [{"path": "large.py", "sha256": usercode.UNKNOWN}]
 

@@ -252,9 +252,8 @@ def _seeds(record: RunRecord) -> str:
 
 def _run_checklist(record: RunRecord) -> Iterator[CheckedItem]:
     inside, asked, files = effective(record), requested(record), dict(files_of(record))
-    yield from _code_items(
-        record.code, [path for path, digest in files.items() if _SOURCE.fullmatch(path) and digest != UNKNOWN]
-    )
+    hashed = [path for path, digest in files.items() if _SOURCE.fullmatch(path) and digest != UNKNOWN]
+    yield from _code_items(record.code, hashed)
     yield _data(files, asked)
     yield _packages(inside, made(record))
     yield from _machine_items(inside)
