@@ -87,9 +87,10 @@ __all__ = [
 ]
 
 _GRACE: Final = 120.0
+_LOOKED_AT: Final = 20
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
 _TOLD_AT_ONCE: Final = frozenset(
-    ["shared-device", "bad-return", "lock-of-the-study", "checkout-changed", "checkout-written"]
+    ["shared-device", "bad-return", "several-trainings", "lock-of-the-study", "checkout-changed", "checkout-written"]
 )
 
 
@@ -198,7 +199,12 @@ def run_missing(
         from isorun.repair.agenda import SearchAgenda
 
         return carry_out_agenda(SearchAgenda(study, session.store), session, study, observer, keep_study=keep_study)
-    cells = [cell for cell in missing(study, store=session.store) if only is None or only(cell)]
+    with blaming("store", session.store):
+        declared = cells_of(known_to(study, session.store))
+        finished = session.store.finished(cell.id for cell in declared)
+        cells = [cell for cell in declared if cell.id not in finished and (only is None or only(cell))]
+        if observer is not None and cells and finished:
+            observer.made_before(len(finished), session.store.records(sorted(finished)[:_LOOKED_AT]))
     _check_environments(study, session, cells)
     return carry_out_agenda(CellList(cells), session, study, observer, keep_study=keep_study)
 
@@ -281,7 +287,8 @@ def _seen_in_runs(study: Study, outcome: Outcome) -> tuple[Condition, ...]:
     logged = {name for record in outcome.records for name in (*record.results, *record.series)}
     as_declared = not outcome.records or logged.issuperset(study.metrics)
     asked = any(environment.switches for environment in study.environments.values())
-    if as_declared and not asked and not any(noted) and not any(restarts):
+    met = any("files" in record.environment for record in outcome.records)
+    if as_declared and not asked and not met and not any(noted) and not any(restarts):
         return ()
     from isorun.analysis.studies.conditions import told_at_once
 

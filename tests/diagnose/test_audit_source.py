@@ -421,3 +421,12 @@ def test_a_patch_holds_threads_before_they_are_asked_for(tmp_path, code, line, b
     compile(patched, "train.py", "exec")
     left = examine_source(read_program(["python", "train.py"], tmp_path, {}))
     assert "thread-count" not in {item.kind for item in left}
+
+
+def test_a_file_whose_name_would_make_lines_of_a_patch_has_none(tmp_path):
+    name = "a\n--- b.py"
+    (tmp_path / f"{name}.py").write_text("import random\nrandom.random()\n")
+    program = read_program(["python", f"{name}.py"], tmp_path, {})
+    found = examine_source(program)
+    assert "unseeded-generator" in {item.kind for item in found}
+    assert patch_for(program, found) == ""

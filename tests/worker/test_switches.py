@@ -125,6 +125,7 @@ def test_variables_of_a_study_ask_for_switches_too():
     asked = switches.asked_by({"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "2", "MKL_CBWR": "AVX2,STRICT", "A": "1"})
     assert asked == {"threads": "2", "mkl": "avx2-strict"}
     assert switches.asked_by({"ATEN_CPU_CAPABILITY": "default"}) == {"cpu": "baseline"}
+    assert switches.asked_by({"TF_NUM_INTRAOP_THREADS": "3", "TF_NUM_INTEROP_THREADS": "4"}) == {"threads": "3"}
     assert switches.asked_of({"env": {"OMP_NUM_THREADS": "1"}, "threads": 2, "switches": {"cpu": "avx2"}}) == {
         "threads": "2",
         "cpu": "avx2",
@@ -142,7 +143,9 @@ def test_a_device_that_is_not_there_is_one_message():
 
 
 def test_a_device_that_is_not_there_is_refused_before_the_first_run(tmp_path):
+    (tmp_path / "t.py").touch()
     declared = study(tmp_path, here={}, there={"device": "cuda:7"})
+    (tmp_path / "t.py").touch()
     with pytest.raises(ExecutionError, match=r"asks for the device cuda:7"):
         workflow.run(declared, store=tmp_path / "runs", devices="none")
     assert len(workflow.records(declared, store=tmp_path / "runs")) == 0

@@ -186,6 +186,20 @@ def test_a_folder_inside_has_the_version_of_its_repository(repository):
     assert code_version(repository / "inner") == code_version(repository)
 
 
+def test_a_repository_that_git_is_at_work_in_is_not_taken_for_the_trainings(repository, tmp_path, monkeypatch):
+    """As inside of a hook, where git names its own repository."""
+    version = code_version(repository)
+    (tmp_path / "other").mkdir()
+    git(tmp_path / "other", "init")
+    (tmp_path / "other" / "train.py").write_text("print(9)\n")
+    git(tmp_path / "other", "add", ".")
+    git(tmp_path / "other", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-m", "another")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path / "other"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "other" / ".git" / "index"))
+    assert code_version(repository) == version
+
+
 def test_without_a_repository_there_is_no_version(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert code_version(tmp_path) == {}

@@ -8,6 +8,7 @@ import secrets
 import stat
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -25,12 +26,14 @@ from isorun.sources import Found, merged
 from isorun.study import Environment
 from isorun.study.parsing import CONTAINER, PACKAGES
 from isorun.study.records import Note, RunRecord, RunState, Series, open_envelope, sealed_and_gzipped
+from isorun.worker.frameworks import is_model_file
 from isorun.worker.levels import OWN_VARIABLES
 from isorun.worker.redaction import holds_secret, names_secret
 from isorun.worker.runfolder import open_own
 from isorun.worker.usercode import code_version, hash_of_file
 
 __all__ = [
+    "ChangedFiles",
     "CodeVersions",
     "Ended",
     "GivenFiles",
@@ -49,6 +52,7 @@ __all__ = [
 RECORD_NAME: Final = "record.json.gz"
 GIVEN_FILES: Final = "given_files"
 VARIABLES_READ: Final = "variables_read"
+FILES: Final = "files"
 _MOST_GIVEN_FILES: Final = 32
 _LARGEST_GIVEN_FILE: Final = 64 * 1024 * 1024
 _FILE_OPTION: Final = re.compile(r"[-_.]?(?:file|path)$")
@@ -67,6 +71,7 @@ _LAST_WORDS_LENGTH: Final = 200
 # What programs say of ENOTTY. What a program says before it fails may be followed by the traceback of who started it.
 _NO_TERMINAL: Final = re.compile(r"Inappropriate ioctl for device|\bnot a (?:tty|terminal)\b", re.IGNORECASE)
 _TAIL_SEARCHED: Final = 1000
+_NO_ANSWER: Final = re.compile(r"^EOFError: EOF when reading a line\s*\Z", re.MULTILINE)
 _MISSING_MODULE: Final = re.compile(r"^ModuleNotFoundError: No module named '?([\w.]*).*\Z", re.MULTILINE)
 
 
@@ -77,7 +82,7 @@ class Ended:
     began_unix: the wall clock at the launch. lines, files: metrics read from the output and from files.
     asked_to_stop: the executor was told to stop while the run was going on. secrets: what notes may not quote.
     unreadable: why what it left could not be read, empty if it could. not_begun: why what is around the command never
-    began it, empty if it did.
+    began it, empty if it did. changed: files of the working folder that were there before and are not as they were.
     """
 
     job: Job
@@ -98,6 +103,7 @@ class Ended:
     unreadable: str = ""
     secrets: Secrets = field(default_factory=Secrets)
     not_begun: str = ""
+    changed: Mapping[str, Any] = field(default_factory=dict)
 
 
 def assemble(ended: Ended) -> RunRecord:
@@ -123,7 +129,7 @@ def assemble(ended: Ended) -> RunRecord:
         series=found.series,
         predictions=tuple(events.predictions),
         digests=events.digests,
-        environment={"requested": ended.requested, "made": ended.made, "effective": events.effective},
+        environment={"requested": ended.requested, "made": ended.made, **_environment(ended)},
         code=ended.code,
         origins=found.origins,
         seeded=tuple(events.seeded),
@@ -134,6 +140,14 @@ def assemble(ended: Ended) -> RunRecord:
         where=ended.where,
         watched=events.watched,
     )
+
+
+def _environment(ended: Ended) -> dict[str, Any]:
+    """What the worker told, and the files that other runs may have met, by their paths in the working folder."""
+    told, folder = dict(ended.events.effective), str(ended.job.working_folder.absolute()) + os.sep
+    files = told.pop(FILES, None)
+    named = {name.removeprefix(folder): item for name, item in files.items()} if isinstance(files, dict) else {}
+    return {"effective": told, **({FILES: {**ended.changed, **named}} if named or ended.changed else {})}
 
 
 def lost_record(
@@ -230,6 +244,8 @@ def _last_words(log_tail: str) -> str:
 
 def _remedy(ended: Ended) -> str:
     """What to do about a module that is not there, or a terminal."""
+    if _NO_ANSWER.search(ended.log_tail[-_LAST_WORDS_LENGTH:]):
+        return " (it asked for a line of input: give its answers to every run: isorun run … < FILE)"
     if _NO_TERMINAL.search(ended.log_tail[-_TAIL_SEARCHED:]):
         return " (it asked for a terminal, and runs have none: look for its option to do without)"
     python = ended.events.start.get("executable") or ended.made.get("python")
@@ -259,7 +275,7 @@ def _notes(ended: Ended, found: Found) -> list[Note]:
     if ended.exit.left_behind:
         names = ", ".join(sorted(ended.exit.left_behind))
         notes.append(Note("left-behind", f"processes that outlived the training were ended: {names}"))
-    return [Note(note.code, ended.secrets.masked(note.message)) for note in notes]
+    return [Note(note.code, ended.secrets.masked(note.message)) for note in dict.fromkeys(notes)]
 
 
 def _without_worker(ended: Ended) -> str:
@@ -338,6 +354,65 @@ class CodeVersions:
     def close(self) -> None:
         """End the thread."""
         self._pool.shutdown()
+
+
+_MOST_ENTRIES: Final = 5_000
+
+
+@dataclass(slots=True)
+class _Look:
+    """How model files looked before a run began. is_alone: no other run worked in the folder meanwhile."""
+
+    folder: Path
+    times: dict[str, float]
+    is_alone: bool = True
+
+
+class ChangedFiles:
+    """Model files of the working folder that change while a run goes on: those that its worker did not see it write.
+
+    Where several runs work in one folder at a time, nobody can say whose change it was, and none is told.
+    """
+
+    def __init__(self) -> None:
+        self._looks: list[_Look] = []
+        self._lock = threading.Lock()
+
+    def before(self, folder: Path) -> _Look:
+        """A run is about to begin there."""
+        look = _Look(folder, dict(_model_files(folder)))
+        with self._lock:
+            others = [other for other in self._looks if other.folder == folder]
+            for other in (*others, *([look] if others else ())):
+                other.is_alone = False
+            self._looks.append(look)
+        return look
+
+    def after(self, look: _Look) -> dict[str, Any]:
+        """It has ended: the files that were there and are not as they were."""
+        with self._lock:
+            self._looks.remove(look)
+        now = dict(_model_files(look.folder)) if look.is_alone and look.times else {}
+        return {
+            name: {"found": before, "wrote": [now[name]], "read": []}
+            for name, before in look.times.items()
+            if now.get(name, before) != before
+        }
+
+
+def _model_files(folder: Path) -> Iterator[tuple[str, float]]:
+    """Those near the top first, and of a folder with very many files not all: data has more than a training writes."""
+    left, waiting = _MOST_ENTRIES, deque([str(folder)])
+    while waiting and left > 0:
+        with suppress(OSError), os.scandir(waiting.popleft()) as entries:
+            for entry in entries:
+                left -= 1
+                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+                    waiting.append(entry.path)
+                elif is_model_file(entry.name) and entry.is_file():
+                    yield os.path.relpath(entry.path, folder), entry.stat().st_mtime
+                if left <= 0:
+                    break
 
 
 Stamp = tuple[int, int, int, int]

@@ -41,6 +41,7 @@ from isorun.execution import (
 )
 from isorun.execution.assemble import (
     STOPPED,
+    ChangedFiles,
     CodeVersions,
     Ended,
     GivenFiles,
@@ -65,7 +66,7 @@ from isorun.execution.output import (
 )
 from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays, signal_name
 from isorun.execution.resources import STDIN, Devices, Lent, StandardInput, check_memory, lent_cpus, own_input
-from isorun.sources import Found, Reading
+from isorun.sources import Found, PrintedJobs
 from isorun.study.parsing import PACKAGES
 from isorun.study.records import Note, RunRecord, RunState
 from isorun.worker.runfolder import make_own_folder, write_own
@@ -109,6 +110,7 @@ class Workshop:
         self.launcher = Launcher(launch, grace_seconds, self.standard_input)
         self.code_versions = CodeVersions()
         self.given_files = GivenFiles()
+        self.changed_files = ChangedFiles()
         self._environments = environments or Environments()
         self._running: dict[str, Running] = {}
         self._stopped: set[str] = set()
@@ -325,22 +327,6 @@ def new_folder(folder: Path) -> None:
         make_own_folder(folder)
 
 
-class _Reader:
-    """Takes the lines of a run's output in. One that cannot be read is kept as the reason why, and ends the reading."""
-
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-        self.error: Exception | None = None
-
-    def feed(self, line: str, seconds: float) -> None:
-        """Take the next line."""
-        if self.error is None:
-            try:
-                self._reading.feed(line, seconds)
-            except Exception as error:
-                self.error = error
-
-
 def _run(ready: ReadyRun, workshop: Workshop, tell: Tell, checkout: Checkout | None) -> Ended:
     with closing(HeldFolder(ready.folder)) as held:
         return _run_in(held, ready, workshop, tell, checkout)
@@ -348,15 +334,15 @@ def _run(ready: ReadyRun, workshop: Workshop, tell: Tell, checkout: Checkout | N
 
 def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell, checkout: Checkout | None) -> Ended:
     job = ready.job
-    reading = Reading(job.sources)
-    reader = _Reader(reading)
-    lines = LineSplitter(reader.feed)
+    reading = PrintedJobs(job.sources)
+    lines = LineSplitter(reading.feed)
     secrets = Secrets.of(job.command, ready.env)
     log = BoundedLog(ready.folder / "output.log", secrets=secrets)
     output = Output(log, lines)
     live = LiveRows(ready.folder, reading.latest, secrets)
     code = workshop.code_versions.ask(ready.origin) if checkout is None else None
     given = workshop.given_files.before(job)
+    look = workshop.changed_files.before(job.working_folder)
     try:
         began_unix = time.time()
         with workshop.started(ready) as launched, closing(live) as rows:
@@ -375,6 +361,7 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell, c
         workshop.standard_input.check()
     finally:
         log.close()
+        changed = workshop.changed_files.after(look)
     tail = readable_tail(log.end())
     exit_inside, not_begun = _exit_inside(watched.exit, ready, tail)
     ended = Ended(
@@ -394,14 +381,15 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell, c
         notes=(*launched.notes, *_output_notes(log, lines), *_device_notes(ready), *_usage_notes(ready)),
         secrets=secrets,
         not_begun=not_begun,
+        changed=changed,
     )
     try:
-        if reader.error is not None:
-            raise reader.error
+        if reading.error is not None:
+            raise reading.error
         written, printed = reading.finish(job.working_folder, began_unix, whole=whole)
         requested = {**ended.requested, **workshop.given_files.untouched(given, secrets)}
         ended = replace(ended, lines=printed, files=written, requested=requested)
-        version, notes = checkout.told() if checkout else (code.result() if code else {}, [])
+        version, notes = checkout.after_the_run() if checkout else (code.result() if code else {}, [])
         ended = replace(ended, notes=(*ended.notes, *(Note(*note) for note in notes)))
         return _with_events(ended, read_run_folder(ready.folder, held), version)
     except Exception as error:
@@ -412,7 +400,7 @@ def _exit_inside(ended: Exit, ready: ReadyRun, tail: str) -> tuple[Exit, str]:
     """The end of the command itself, which something may have been around, and why it never began, if it did not."""
     if not ended.exit_code:
         return ended, ""
-    number, why = ready.prepared.told(ended.exit_code, tail)
+    number, why = ready.prepared.end_inside(ended.exit_code, tail)
     return (replace(ended, exit_code=None, signal=signal_name(number)) if number else ended), why
 
 

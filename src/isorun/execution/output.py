@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from isorun.sources import several_trainings
 from isorun.study.records import Note, Numbers, Predictions, Seeded, Series, number_from_json
 from isorun.worker.redaction import (
     REDACTED,
@@ -124,6 +125,7 @@ def read_run_folder(folder: Path, held: HeldFolder | None = None) -> EventLog:
     for other in logs.values():
         log.fill_from(other)
     log.notes += _damages(folder, files, held)
+    log.settle_jobs()
     return log
 
 
@@ -231,6 +233,7 @@ class EventLog:
         self.ended = False
         self.startup_seconds: float | None = None
         self.notes: list[Note] = []
+        self.jobs: dict[str, None] = {}
         self._points: dict[str, Points] = {}
         self._watched = WatchedRows()
         self._takers: dict[str, Callable[[Event], None]] = {
@@ -314,12 +317,30 @@ class EventLog:
     def _take_row(self, event: Event) -> None:
         step, seconds = event.get("step"), float(event["t"])
         step = None if step is None else self._finite_step(float(step))
+        of_job = self._of_job(event) if "job" in event else ""
         for metric, value in event["values"].items():
-            self._add_point(metric, step, seconds, value)
+            self._add_point(f"{metric}{of_job}" if of_job else metric, step, seconds, value)
         if "per_class" in event:
             for metric, classes in event["per_class"].items():
                 for name, value in classes.items():
-                    self._add_point(f"{metric}[{name}]", step, seconds, value)
+                    self._add_point(f"{metric}{of_job}[{name}]", step, seconds, value)
+
+    def _of_job(self, event: Event) -> str:
+        """What follows the name of a metric that a job logged, as long as nobody knows whether it is the only one."""
+        job = str(event.get("job", ""))
+        if job:
+            self.jobs[job] = None
+        return f"@{job}" if job else ""
+
+    def settle_jobs(self) -> None:
+        """When all is read: the metrics of the only job have their own names, those of several are told apart."""
+        if len(self.jobs) == 1:
+            (job,) = self.jobs
+            self._points = {name.replace(f"@{job}", "", 1): points for name, points in self._points.items()}
+            self.results = {name.removesuffix(f"@{job}"): value for name, value in self.results.items()}
+            self.per_class = {name.removesuffix(f"@{job}"): value for name, value in self.per_class.items()}
+        elif self.jobs:
+            self.notes.append(several_trainings(self.jobs))
 
     def _finite_step(self, step: float) -> float | None:
         """The step; one that is not finite is none, as the worker says too."""
@@ -337,10 +358,12 @@ class EventLog:
         points.add(step, seconds, number)
 
     def _take_result(self, event: Event) -> None:
-        self.results.update({metric: number_from_json(value) for metric, value in event["values"].items()})
+        of_job = self._of_job(event)
+        values = {f"{metric}{of_job}": number_from_json(value) for metric, value in event["values"].items()}
+        self.results.update(values)
         for metric, classes in event.get("per_class", {}).items():
             numbers = {name: number_from_json(value) for name, value in classes.items()}
-            self.per_class.setdefault(metric, {}).update(numbers)
+            self.per_class.setdefault(f"{metric}{of_job}", {}).update(numbers)
 
     def _take_predictions(self, event: Event) -> None:
         self.predictions.append(
@@ -386,6 +409,7 @@ class EventLog:
         self._watched = self._watched or other._watched
         self.seeded += other.seeded
         self.notes += other.notes
+        self.jobs |= other.jobs
 
 
 def _seeded(event: Event) -> Seeded:

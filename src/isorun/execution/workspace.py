@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import ExecutionError
 from isorun.study.records import Note, Seeded
+from isorun.worker.levels import WORKSPACE
 from isorun.worker.runfolder import make_own_folder
 
 if TYPE_CHECKING:
     from isorun.environments import Prepared
     from isorun.execution.assemble import Ended
 
-__all__ = ["WORKSPACE", "Workspace", "workspace_of"]
+__all__ = ["Workspace", "workspace_of"]
 
-WORKSPACE: Final = "workspace"
 _LINKED_FOLDERS: Final = frozenset((".git", ".isorun", ".hg", ".svn", "node_modules"))
 _MOST_FILES: Final = 5_000
 """A folder within the working folder that has more is linked as a whole: it holds data."""
@@ -248,12 +248,13 @@ def _is_linked(folder: os.DirEntry[str]) -> bool:
 def _has_many_files(folder: str) -> bool:
     count, waiting = 0, [folder]
     while waiting and count <= _MOST_FILES:
-        for entry in os.scandir(waiting.pop()):
-            count += 1
-            if count > _MOST_FILES:
-                break
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append(entry.path)
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                count += 1
+                if count > _MOST_FILES:
+                    break
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
     return count > _MOST_FILES
 
 

@@ -36,7 +36,7 @@ def price_view(found: Price) -> View:
 def _broken_off(found: Price) -> tuple[str, ...]:
     if not found.stopped:
         return ()
-    runs = sum(item.runs for item in (found.as_it_is, *(step.set for step in found.steps), *found.tried))
+    runs = sum(item.runs for item in found.sets)
     measured = f"{count(runs, 'run')} {'was' if runs == 1 else 'were'} measured"
     return (f"Not finished ({found.stopped}): {measured}, and the same command goes on from there.",)
 
@@ -108,9 +108,8 @@ def _cheapest(found: Price) -> str:
                 f"No set is recommended: the runs of {of} were the same, but it is not told apart from {alone}: "
                 f"{apart.pairs:g} pairs."
             )
-        measured = (found.as_it_is, *(step.set for step in found.steps))
-        if measured[-1].identical is None:
-            few = any(item.distinct is not None for item in measured) or found.stopped
+        if found.highest.identical is None:
+            few = any(item.distinct is not None for item in found.sets) or found.stopped
             why = "too few runs were made" if few else "there is nothing to compare runs by"
             return f"Whether any set of steps gives bit-identical runs is not known: {why}."
         return "No set of steps that was measured gives bit-identical runs."
@@ -126,8 +125,7 @@ def _cheapest(found: Price) -> str:
 
 def _faster(found: Price) -> str:
     """Of the sets with identical runs the quickest one, where it takes less time than the training as it is."""
-    sets = (item for item in (*(step.set for step in found.steps), *found.tried) if item.identical)
-    quicker = [item for item in sets if item.interval95 and item.interval95[1] < 1]
+    quicker = [item for item in found.sets if item.identical and item.interval95 and item.interval95[1] < 1]
     if not quicker:
         return ""
     item = min(quicker, key=lambda item: item.time_ratio or 1.0)
@@ -160,7 +158,7 @@ def _timed(found: Price) -> tuple[str, ...]:
     base = found.as_it_is
     if base.seconds is None:
         return ()
-    what = f"steps 2 to {found.steps_cut} of the training" if found.steps_cut else "the training"
+    what = f"steps 2 to {found.cut_after} of the training" if found.cut_after else "the training"
     return (
         f"As it is, {what} took {base.seconds:.3g} s of its own (median of {base.runs} runs, start-up not counted).",
     )

@@ -12,19 +12,30 @@ import abc
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from isorun.errors import PluginError, said_by
 from isorun.study import Sources
 from isorun.study.records import Note, Series
+from isorun.worker.redaction import without_colours
 
 if TYPE_CHECKING:
     from isorun.sources.lines import LineMetrics
 
-__all__ = ["AbstractSource", "Found", "Reading", "describe", "finished", "installed_source", "merged"]
+__all__ = [
+    "AbstractSource",
+    "Found",
+    "PrintedJobs",
+    "Reading",
+    "describe",
+    "finished",
+    "installed_source",
+    "merged",
+    "several_trainings",
+]
 
 EXAMPLE_LENGTH = 60
 _Asked = ParamSpec("_Asked")
@@ -248,3 +259,79 @@ class _Guarded:
             self._failure = said_by(error)
             self._source = None
             return None
+
+
+_MOST_JOBS_TOLD: Final = 5
+_MOST_JOB_LETTERS: Final = 120
+
+
+def several_trainings(jobs: Iterable[str]) -> Note:
+    """That one run was several trainings, each with what it is called by."""
+    names = sorted(jobs)
+    shown = ", ".join(names[:_MOST_JOBS_TOLD]) + (" …" if len(names) > _MOST_JOBS_TOLD else "")
+    return Note("several-trainings", f"{len(names)} trainings ({shown}), each with metrics of its own")
+
+
+class PrintedJobs:
+    """The lines of a run, read for metrics; those of each job of a hydra sweep by themselves.
+
+    hydra tells of each job before it begins. Where jobs run side by side nobody can say whose line is whose: then
+    nothing is read, and a note says so. A line that cannot be read is kept as the reason why, and ends the reading.
+    """
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._readings = [Reading(sources)]
+        self._jobs: list[str] = []
+        self._in_turn = False
+        self.error: Exception | None = None
+
+    def feed(self, line: str, seconds: float) -> None:
+        """Take the next line."""
+        if self.error is not None:
+            return
+        try:
+            if "HYDRA" not in line or not self._is_of_hydra(without_colours(line)):
+                self._readings[-1].feed(line, seconds)
+        except Exception as error:
+            self.error = error
+
+    def _is_of_hydra(self, line: str) -> bool:
+        """Whether the line tells of jobs, and not of metrics."""
+        if _IN_TURN.search(line):
+            self._in_turn = True
+        elif found := _JOB.search(line):
+            self._jobs.append(found[2].strip()[:_MOST_JOB_LETTERS] or f"#{found[1]}")
+            if len(self._jobs) > 1:
+                self._readings.append(Reading(replace(self._sources, files=(), tensorboard=(), installed={})))
+        else:
+            return False
+        return True
+
+    def latest(self) -> Mapping[str, Any]:
+        """What lines gave since the last call, as one row."""
+        return self._readings[-1].latest()
+
+    def finish(self, working_folder: Path, since_unix: float, *, whole: bool) -> tuple[Found, Found]:
+        """What was found in files and by other distributions' sources, which wins, and what in the lines of output."""
+        found = [reading.finish(working_folder, since_unix, whole=whole) for reading in self._readings]
+        written, printed = found[0]
+        if len(self._jobs) < 2:
+            return written, printed
+        note = several_trainings(self._jobs)
+        if not self._in_turn:
+            why = "their lines cannot be told apart, and were not read for metrics"
+            return written, Found(notes=(Note(note.code, f"{note.message}; as they run side by side, {why}"),))
+        parts = [_of_job(part, job) for (_, part), job in zip(found, self._jobs, strict=True)]
+        return written, replace(merged(*parts), notes=(note, *(one for part in parts for one in part.notes)))
+
+
+_IN_TURN: Final = re.compile(r"\[HYDRA\]\s*Launching \d+ jobs locally")
+_JOB: Final = re.compile(r"\[HYDRA\]\s*#(\d+) : (.*)")
+
+
+def _of_job(found: Found, job: str) -> Found:
+    def named(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {f"{name}@{job}": value for name, value in values.items()}
+
+    return Found(named(found.series), named(found.results), named(found.origins), named(found.examples), found.notes)

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Callable
 
-from . import api, frameworks, levels
+from . import api, frameworks, jobs, levels, touched
 from .frameworks.base import ImportWatcher, Watch
 from .recorder import Recorder, activate, guarded
 from .usercode import main_script, started_in, users_sources
@@ -45,9 +45,11 @@ def _start(warm: bool) -> None:
     recorder = Recorder(asked.folder, drawn_seed=drawn)
     activate(recorder)
     api.install_stand_in()
+    _print_lines_at_once()
     guarded(asked.folder, "claim of the run folder", recorder.begin)()
     _die_of_interrupt_at_exit()
     closer = Closer(recorder, asked)
+    guarded(asked.folder, "looking at files", closer.touched_files_from)(touched.begin)
     atexit.register(guarded(asked.folder, "end of the worker", closer.close))
     if asked.steps is not None and recorder.is_main_process:
         from . import auditing  # most runs are not timed
@@ -60,6 +62,13 @@ def _start(warm: bool) -> None:
         recorder.note(
             "shared-hash-seed", "the order of sets of strings is the same in all runs of one warm fork server"
         )
+
+
+def _print_lines_at_once() -> None:
+    """As on a terminal: a pipe would get lines in blocks, and who watches the run would see nothing for hours."""
+    out = sys.stdout
+    if hasattr(out, "reconfigure") and not out.line_buffering:
+        out.reconfigure(line_buffering=True)
 
 
 def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> None:
@@ -97,6 +106,7 @@ def _watch_frameworks(asked: Settings, recorder: Recorder, closer: Closer) -> No
         else:
             prepare = functools.partial(_prepare, name, asked, recorder, closer)
         watcher.watch(name, guarded(asked.folder, f"preparing {name}", prepare))
+    watcher.watch(jobs.MODULE, guarded(asked.folder, "following jobs", jobs.follow))
     watcher.install()
 
 
@@ -176,6 +186,11 @@ class Closer:
         self._script = main_script()
         self._folder = started_in()
         self._seed_option = ""
+        self._touched: touched.TouchedFiles | None = None
+
+    def touched_files_from(self, begin: Callable[[str], touched.TouchedFiles]) -> None:
+        """From now on the files are looked at that the training writes."""
+        self._touched = begin(str(self._recorder.folder))
 
     def close(self) -> None:
         """Record what can only be known at the end. `closing` says how long this took: it is not the training's."""
@@ -249,6 +264,9 @@ class Closer:
         effective.update(usercode.sources_read(self._facts, self._folder))
         if self._seed_option:
             effective["seed_option"] = self._seed_option
+        files = {} if self._touched is None else self._touched.told()
+        if files:
+            effective["files"] = files
         if self._asked.fixes_kernels:
             effective["open"] = self._left_open()
         if os.environ.get(levels.AUDIT):

@@ -71,6 +71,8 @@ class Recorder:
         self.forks = 0
         self.open_ends: list[str] = []
         self.digest_names: set[str] = set()
+        self.job = ""
+        self._job_member = ""
         self._lock = threading.RLock()
         self._booted = _seconds_since_process_began()
         self._started = time.monotonic()
@@ -81,6 +83,11 @@ class Recorder:
         self._complained: set[tuple[str, str]] = set()
         self._places: set[tuple[str, str]] = set()
         self._seeds: dict[tuple[str, str], set[str]] = {}
+
+    def enter_job(self, name: str) -> None:
+        """What is logged from now on belongs to this training of several in one run; empty where it is the only one."""
+        self.job = name
+        self._job_member = f',"job":{encode_basestring_ascii(name)}' if name else ""
 
     @property
     def is_writing(self) -> bool:
@@ -145,7 +152,7 @@ class Recorder:
             position = self._position(name, position)
         step = "null" if position is None else _text(position)
         seconds = time.monotonic() - self._started - self._imports
-        text = f'{{"kind":"row","t":{seconds:.6f},"step":{step},"values":{{{",".join(words)}}}}}'
+        text = f'{{"kind":"row","t":{seconds:.6f},"step":{step},"values":{{{",".join(words)}}}{self._job_member}}}'
         with self._lock:
             if self._file is not None or self._open_own_file():
                 self._file.append_text(text)  # type: ignore[union-attr]
@@ -157,6 +164,7 @@ class Recorder:
         position = self._position("epoch", epoch) if epoch is not None else self._position("step", step)
         if metrics or per_class:
             event = {"kind": "row", "t": self.seconds, "step": position, "values": self._numbers("", metrics)}
+            event.update(self._of_job)
             if inner is not None:
                 event["substep"] = inner
             if per_class:
@@ -177,13 +185,18 @@ class Recorder:
         """Record final values, final per-class values, predictions with their labels, and a digest of the weights."""
         if values or per_class:
             classes = self._per_class(per_class or {})
-            self.write({"kind": "result", "t": self.seconds, "values": self._numbers("", values), "per_class": classes})
+            event = {"kind": "result", "t": self.seconds, "values": self._numbers("", values), "per_class": classes}
+            self.write({**event, **self._of_job})
         if predictions is not None:
             self._write_predictions(predictions, None)
         if labels is not None:
             self._write_predictions(labels, None, suffix="labels")
         if weights is not None:
             self.digest(FINAL_WEIGHTS, weights)
+
+    @property
+    def _of_job(self) -> dict[str, str]:
+        return {"job": self.job} if self.job else {}
 
     def digest(self, name: str, obj: Any, step: Any = None) -> str | None:
         """Record the digest of weights or other arrays; the digest, or None (and a note) when it has none."""

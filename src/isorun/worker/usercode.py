@@ -194,14 +194,28 @@ def _untracked_line(root: str, name: str) -> bytes:
 GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
 
+def git_variables() -> dict[str, str]:
+    """The variables to ask git with: inside a hook its own name the hook's repository, whichever folder is meant."""
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name == "GIT_CEILING_DIRECTORIES"
+    }
+    return {**own, "GIT_TERMINAL_PROMPT": "0"}
+
+
 def _git(folder: str | os.PathLike[str], *arguments: str) -> bytes | None:
     import subprocess  # only executors ask for the version, and every child Python starts a worker
 
     command = [*GIT, *arguments]
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, timeout=_GIT_SECONDS, check=False
+            command,
+            cwd=folder,
+            env={**git_variables(), "GIT_OPTIONAL_LOCKS": "0"},
+            capture_output=True,
+            timeout=_GIT_SECONDS,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from isorun.analysis.evidence.units import Counting, paired_units, unit_labels, units_of
-from isorun.analysis.measurements import Group, Measurements
+from isorun.analysis.measurements import Group, Measurements, Values
 from isorun.analysis.pairwise import paired_t
 from isorun.analysis.samples import FloatArray, Interval
 from isorun.errors import InputError
@@ -99,9 +99,7 @@ class RunValues:
         """The contrast with these weights; nothing but the labels that are there where a point has no runs."""
         values = {point: self.groups[point].values for point in weights if point in self.groups}
         if len(values) < len(weights) or any(not item.finite.size for item in values.values()):
-            seeds = unit_labels(self.table, "seed")
-            every = dict.fromkeys(seeds[row] for item in values.values() for row in item.rows.tolist())
-            return UnitDifference(unmatched=tuple(label for label in every if label))
+            return self._unmatched(values.values())
         if not self.paired:
             return _apart(
                 {name: units_of(self.table, item, self.counting).values for name, item in values.items()}, weights
@@ -109,8 +107,14 @@ class RunValues:
         try:
             found = paired_units(self.table, list(values.values()), "seed", self.counting)
         except InputError:  # no seed finished everywhere
-            return UnitDifference()
+            return self._unmatched(values.values())
         return _together(dict(zip(values, found.sides, strict=True)), weights, found.unmatched)
+
+    def _unmatched(self, values: Iterable[Values]) -> UnitDifference:
+        """Nothing is known but which seeds there are."""
+        seeds = unit_labels(self.table, "seed")
+        every = dict.fromkeys(seeds[row] for item in values for row in item.rows.tolist())
+        return UnitDifference(unmatched=tuple(label for label in every if label))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from isorun.analysis.evidence.run_units import (
     own_seeds,
     run_units,
 )
+from isorun.analysis.evidence.shared_files import shared_file_conditions
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult
 from isorun.analysis.studies.selection import FINAL, selections_of
 from isorun.analysis.studies.study_metrics import judged_metrics, logged_metrics
@@ -413,6 +414,17 @@ def _bad_return(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) 
         )
 
 
+def _several_trainings(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    noted = [next((note for note in record.notes if note.code == "several-trainings"), None) for record in records]
+    told = [note.message for note in noted if note]
+    if told:
+        yield Condition(
+            "several-trainings",
+            f"in {len(told)} of {some(len(records), 'run')} there was more than one training: {told[0]}",
+            "make each a run of its own: without -m, or as configs of a study; or judge one of them: --metric NAME@JOB",
+        )
+
+
 def _lock_of_the_study(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     """Versions of the code are compared with the same packages: one that was written for others may be misjudged."""
     noted = [note.message for record in records for note in record.notes if note.code == "lock-of-the-study"]
@@ -493,6 +505,7 @@ GROUP_CHECKS: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits],
     _launch_mixed,
     _shared_device,
     _bad_return,
+    _several_trainings,
     _checkout_changed,
     _training_altered,
 )
@@ -504,6 +517,7 @@ AT_ONCE: Final = (
     _lock_of_the_study,
     _shared_device,
     _bad_return,
+    _several_trainings,
     _checkout_changed,
 )
 """Those of runs that were just made."""
@@ -557,7 +571,8 @@ def told_at_once(study: Study, records: Sequence[RunRecord]) -> tuple[Condition,
     metrics = judged_metrics(study.metrics, records)
     picking = {selection.metric for selection in selections_of(study.selections, records, metrics)}
     restarts = _restarts(records, {*picking, *(metric.name for metric in metrics)})
-    return (*_merged(noted), *(_not_logged(metrics, logged_metrics(records)) if records else ()), *restarts)
+    shared = shared_file_conditions(records)
+    return (*shared, *_merged(noted), *(_not_logged(metrics, logged_metrics(records)) if records else ()), *restarts)
 
 
 def _runs_failed(evidence: StudyFacts) -> Iterator[Condition]:
@@ -580,6 +595,10 @@ def _runs_missing(evidence: StudyFacts) -> Iterator[Condition]:
             f"{some(missing, 'run')} of the {planned} in the study have not been made yet",
             "isorun run with the same study: only what is missing is run",
         )
+
+
+def _files_shared(evidence: StudyFacts) -> Iterator[Condition]:
+    yield from shared_file_conditions([record for records in evidence.records.values() for record in records])
 
 
 def _launch_differs(evidence: StudyFacts) -> Iterator[Condition]:
@@ -823,6 +842,7 @@ STUDY_CHECKS: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
     _not_finite,
     _runs_failed,
     _runs_missing,
+    _files_shared,
     _launch_differs,
     _few_runs,
     _weak_runs,

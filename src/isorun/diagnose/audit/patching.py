@@ -34,13 +34,17 @@ def patch_for(program: AuditedProgram, findings: Sequence[AuditFinding], pins: I
         if source is program.script and asked:
             own += _first_lines(source, asked)
             own.append(_head(program, source, asked))
-        can_be_named = not Path(shown).is_absolute() and "\ufffd" not in source.text  # below this folder, and in UTF-8
-        if own and can_be_named:
+        if own and _can_be_named(shown) and "\ufffd" not in source.text:  # in UTF-8
             parts.append(_difference(shown, source.text, _edited(source.text, own)))
     # Without the local part (2.1.0+cpu): no index that people share has it, and a plain pin is met by it.
     plain = {name: version.partition("+")[0] for name, version in pins}
     parts += list(_requirements(program, findings, plain))
     return "".join(parts)
+
+
+def _can_be_named(shown: str) -> bool:
+    """Whether a patch can name a file: below this folder, and by no characters that make lines of their own."""
+    return not Path(shown).is_absolute() and shown.isprintable()
 
 
 def _edited(text: str, edits: Iterable[SourceEdit]) -> str:
@@ -140,7 +144,7 @@ def _place(program: AuditedProgram, source: Source) -> tuple[int, bool]:
 def _requirements(program: AuditedProgram, findings: Sequence[AuditFinding], pins: dict[str, str]) -> Iterator[str]:
     """Versions that the run had, for requirements that name none."""
     loose = [finding for finding in findings if finding.kind == "unpinned-packages"]
-    if not loose or not pins:
+    if not loose or not pins or not _can_be_named(loose[0].file):
         return
     finding = loose[0]
     if finding.file == program.script.shown:

@@ -60,6 +60,9 @@ class Framework:
     global_seed_calls: tuple[str, ...] = ()
     watched_seed_call = ""
 
+    # Whether trainings draw from generators of its own, beside those of Python and NumPy.
+    has_generators = False
+
     # Last part of a called name to what it is told as: with a constant first argument it makes a fixed generator.
     # native: beginnings of names that draw their random numbers in code of their own, where no call is seen.
     seeding_names: ClassVar[Mapping[str, str]] = {}
@@ -68,7 +71,8 @@ class Framework:
     # Why a run has no digest of the weights, if it has none; empty for what has no weights.
     undigested = ""
 
-    # Variables of its own that say how many threads it has; those of libraries below it are not its own.
+    # Variables of its own that say how many threads it has, that of a single operation first; those of libraries below
+    # it are not its own.
     thread_variables: tuple[str, ...] = ()
 
     # Traces on disk: loaded libraries worth a hash (a pattern), and Python that a compiler writes as it goes.

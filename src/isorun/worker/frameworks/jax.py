@@ -27,6 +27,7 @@ class Jax(Framework):
     """JAX and flax; JAX starts threads when imported, so no fork server imports it."""
 
     name = "jax"
+    has_generators = True
     undigested = NOT_FOLLOWED
     seeding_names: ClassVar[Mapping[str, str]] = {"PRNGKey": "jax.random.PRNGKey", "Rngs": "flax.nnx.Rngs"}
     libraries = f"xla|{NVIDIA}"

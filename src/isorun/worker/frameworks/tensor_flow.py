@@ -25,6 +25,7 @@ class TensorFlow(Framework):
     """TensorFlow; it starts threads when imported, so no fork server imports it."""
 
     name = "tensorflow"
+    has_generators = True
     global_seed_calls = ("tensorflow.random.set_seed",)
     seeding_names: ClassVar[Mapping[str, str]] = {"from_seed": "tensorflow.random.Generator.from_seed"}
     libraries = f"libtensorflow|{NVIDIA}"
@@ -120,6 +121,7 @@ class Keras(Framework):
     """Keras 3 has generators of its own; Keras 2 has none, and its initializers are left to it."""
 
     name = "keras"
+    has_generators = True
     undigested = NOT_FOLLOWED
     seeding_names: ClassVar[Mapping[str, str]] = {
         "set_random_seed": "set_random_seed",

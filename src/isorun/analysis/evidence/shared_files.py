@@ -1,0 +1,148 @@
+"""Runs that meet in a file: one overwrites what another wrote, or reads it in place of its own.
+
+From the records alone: each names the files that were there before it wrote to them, with their times, and when it
+wrote and read them. A file is known by its path and machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from isorun.analysis.evidence import Condition, first_of, some
+from isorun.study.records import RunRecord
+from isorun.worker.frameworks import is_model_file
+
+__all__ = ["SharedFiles", "shared_file_conditions", "shared_files"]
+
+_TOLD: Final = 3
+_COARSE: Final = 0.05
+"""File systems keep the time of the last tick of the clock, which may lie before the start of a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFiles:
+    """Of each file that several runs wrote, those runs; of each that a run read, those who read what another wrote."""
+
+    written: Mapping[str, frozenset[str]]
+    read: Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    """What one run did to one file. reads: when, the time that the file had, and of the last own writing before."""
+
+    run: str
+    cell: str
+    found: float | None
+    wrote: tuple[float, ...]
+    reads: tuple[tuple[float, float, float | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    run: str
+    cell: str
+    begin: float
+    end: float
+
+    def has(self, moment: float) -> bool:
+        return self.begin - _COARSE <= moment <= self.end + _COARSE
+
+
+def shared_files(records: Sequence[RunRecord]) -> SharedFiles:
+    """Which runs met in which files. Attempts at one cell are one training that goes on, and do not count."""
+    windows: dict[str, list[_Window]] = {}
+    touches: dict[tuple[str, str], list[_Touch]] = {}
+    for record in records:
+        host = str(record.where.get("host", ""))
+        begin = datetime.fromisoformat(record.started_at).timestamp()
+        if not _is_isolated(record):
+            windows.setdefault(host, []).append(
+                _Window(record.run_id, record.cell.id, begin, begin + record.wall_seconds)
+            )
+        for name, touch in _touches(record):
+            touches.setdefault((host, name), []).append(touch)
+    written: dict[str, frozenset[str]] = {}
+    read: dict[str, frozenset[str]] = {}
+    for (host, name), seen in touches.items():
+        around = windows.get(host, [])
+        if writers := frozenset(run for touch in seen for run in _overwrote(touch, around)):
+            written[name] = writers
+        if readers := frozenset(touch.run for touch in seen if _read_of_others(touch, seen, around)):
+            read[name] = readers
+    return SharedFiles(written, read)
+
+
+def _touches(record: RunRecord) -> Iterator[tuple[str, _Touch]]:
+    files = record.environment.get("files")
+    for name, item in files.items() if isinstance(files, Mapping) else ():
+        if _is_isolated(record) and not name.startswith("/"):  # a file of its own folder
+            continue
+        try:
+            found = None if item["found"] is None else float(item["found"])
+            reads = tuple((float(t), float(m), None if own is None else float(own)) for t, m, own in item["read"])
+            yield name, _Touch(record.run_id, record.cell.id, found, tuple(map(float, item["wrote"])), reads)
+        except (TypeError, ValueError, KeyError):
+            continue
+
+
+def _is_isolated(record: RunRecord) -> bool:
+    requested = record.environment.get("requested")
+    return isinstance(requested, Mapping) and "isolated" in requested
+
+
+def _overwrote(touch: _Touch, windows: Sequence[_Window]) -> Iterator[str]:
+    """The run, and one in whose time the file was last written to before; nothing where that was no run's."""
+    others = [] if touch.found is None else [one for one in _at(touch.found, windows) if one.cell != touch.cell]
+    if others:
+        yield from (touch.run, others[0].run)
+
+
+def _at(moment: float, windows: Sequence[_Window]) -> list[_Window]:
+    return [window for window in windows if window.has(moment)]
+
+
+def _read_of_others(touch: _Touch, seen: Sequence[_Touch], windows: Sequence[_Window]) -> bool:
+    """Whether the run read what another wrote since its own last writing, or before it wrote at all.
+
+    A file that only one run writes is data that was made once, and may be read by all: it is none of these.
+    """
+    writings = [moment for other in seen if other.cell != touch.cell for moment in other.wrote]
+    return bool(touch.wrote) and any(
+        any(one.cell != touch.cell for one in _at(file_time, windows))
+        if own is None
+        else any(own < moment < when for moment in writings)
+        for when, file_time, own in touch.reads
+    )
+
+
+def shared_file_conditions(records: Sequence[RunRecord]) -> Iterator[Condition]:
+    """What a reader has to know of them; nothing where each run kept to itself."""
+    found = shared_files([record for record in records if record.started_at])
+    if found.read:
+        runs = frozenset().union(*found.read.values())
+        files = first_of(sorted(found.read), _TOLD, ", ")
+        is_model = any(map(is_model_file, found.read))
+        what = "these are" if is_model else "where training goes on from it, these are"
+        yield Condition(
+            "read-of-another-run",
+            f"{some(len(runs), 'run')} of {len(records)} read back what another run wrote ({files}): {what} no "
+            "independent trainings",
+            f"{_APART}; with a new --store these runs are made again",
+            voids=is_model,
+        )
+    if found.written:
+        runs = frozenset().union(*found.written.values())
+        files = first_of(sorted(found.written), _TOLD, ", ")
+        yield Condition(
+            "shared-write",
+            f"{some(len(runs), 'run')} of {len(records)} wrote to the same file ({files}): only what the last one "
+            "wrote is left, and runs side by side may mix",
+            _APART,
+        )
+
+
+_APART: Final = "isorun run --isolate gives each run a copy of the folder; or let the training write below {run_dir}"

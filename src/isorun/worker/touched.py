@@ -1,0 +1,185 @@
+"""Files that the training writes, and reads back: runs that meet in a file are not what they seem.
+
+Seen by an audit hook: Python tells of a file before it opens it. What libraries open in code of their own is not told,
+unless a framework wraps what it saves with (`telling`). Only what may matter to another run is recorded: a file that
+was there before this process wrote to it, and one that it wrote and read again. What is only appended to is a log.
+
+Where the run works in a copy of its folder, what is large is a link there. A file that is about to be written to
+through such a link becomes a copy first.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sys
+import threading
+import time
+from typing import Any, Callable
+
+from . import levels
+from .usercode import ISORUN, is_generated, is_library_file
+
+_MOST_FILES = 2_000
+_MOST_TOLD = 20
+_MOST_TIMES = 50
+_TOLD = frozenset(("open", "os.rename"))
+_SYSTEM = ("/dev/", "/proc/", "/sys/")
+# Caches, and what tools keep of all runs together, each under a name of its own.
+_OF_TOOLS = ("/.cache/", "/__pycache__/", "/.git/", "/.hydra/", "/.ipynb_checkpoints/", "/mlruns/", "/wandb/")
+_CODE = (".py", ".pyc", ".so", ".pth", ".dist-info", ".toml", ".cfg")
+
+
+class _Touched:
+    """One file. found: its time before it was first written to here; None where it was not there, or was ours.
+
+    read: times of reading, each with the time of the file and that of the last own writing before.
+    """
+
+    __slots__ = ("found", "read", "wrote")
+
+    def __init__(self) -> None:
+        self.found: float | None = None
+        self.wrote: list[float] = []
+        self.read: list[tuple[float, float, float | None]] = []
+
+    def told(self) -> dict[str, Any]:
+        return {"found": self.found, "wrote": self.wrote[-_MOST_TIMES:], "read": self.read}
+
+    @property
+    def matters(self) -> bool:
+        """Whether it was there before, or read again: what only this run made and nobody read says nothing."""
+        return bool(self.wrote) and (self.found is not None or bool(self.read))
+
+
+class TouchedFiles:
+    """What this process writes and reads. It never raises into the training: an audit hook that does, stops it."""
+
+    def __init__(self, run_folder: str, folder: str, origin: str) -> None:
+        self._files: dict[str, _Touched] = {}
+        self._folder = os.path.join(folder, "")  # noqa: PTH118  what names are compared with
+        self._run_folder = os.path.join(run_folder, "")  # noqa: PTH118
+        self._workspace = os.path.join(run_folder, levels.WORKSPACE, "")  # noqa: PTH118
+        self._origin = os.path.join(origin, "") if origin else ""  # noqa: PTH118
+        self._left_alone = tuple(os.path.join(place, "") for place in {sys.prefix, sys.base_prefix})  # noqa: PTH118
+        self._busy = threading.local()
+
+    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """What Python is about to do; hundreds of other things are told, too."""
+        if event not in _TOLD:
+            return
+        if getattr(self._busy, "on", False):
+            return
+        self._busy.on = True
+        try:
+            if event == "open":
+                self._opens(arguments[0], arguments[2])
+            else:
+                self.writes(arguments[1])
+        except Exception:  # noqa: S110  whatever a path may be: the training goes on
+            pass
+        finally:
+            self._busy.on = False
+
+    def _opens(self, path: Any, flags: Any) -> None:
+        if not isinstance(path, (str, bytes)) or not isinstance(flags, int):
+            return
+        if flags & os.O_ACCMODE == os.O_RDONLY:
+            self._reads(path)
+        else:
+            self.writes(path, truncates=bool(flags & os.O_TRUNC), appends=bool(flags & os.O_APPEND))
+
+    def _named(self, path: Any) -> str:
+        """The whole path of a file that other runs may meet in; empty for any other."""
+        name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100  a million times
+        if name not in self._files and len(self._files) >= _MOST_FILES:
+            return ""
+        if name.startswith(self._run_folder) and not name.startswith(self._workspace):
+            return ""
+        if name.startswith(_SYSTEM) or name.startswith(ISORUN) or any(part in name for part in _OF_TOOLS):
+            return ""
+        is_own = name.startswith(self._folder)
+        if not is_own and (name.startswith(self._left_alone) or is_library_file(name)):
+            return ""
+        return "" if is_generated(name) else name
+
+    def writes(self, path: Any, *, truncates: bool = True, appends: bool = False) -> None:
+        """The training is about to write to a file. appends: only at its end."""
+        if not isinstance(path, (str, bytes, os.PathLike)):
+            return
+        name = self._named(path)
+        if not name:
+            return
+        if self._origin:
+            self._unlink_original(name, truncates)
+        if appends and not truncates:
+            return
+        touched = self._files.setdefault(name, _Touched())
+        if not touched.wrote:
+            touched.found = _time_of(name)
+        touched.wrote.append(time.time())
+        if len(touched.wrote) > 2 * _MOST_TIMES:
+            del touched.wrote[1:-_MOST_TIMES]
+
+    def _reads(self, path: str | bytes) -> None:
+        if os.fsdecode(path).endswith(_CODE):
+            return
+        name = self._named(path)
+        found = _time_of(name) if name else None
+        if found is None:
+            return
+        touched = self._files.setdefault(name, _Touched())
+        own = touched.wrote[-1] if touched.wrote else None
+        if len(touched.read) < _MOST_TIMES and (not touched.read or touched.read[-1][2] != own):
+            touched.read.append((time.time(), found, own))
+
+    def _unlink_original(self, name: str, truncates: bool) -> None:
+        """In place of a link to an original, its copy: the original is every run's."""
+        if not name.startswith(self._workspace) or not os.path.islink(name):  # noqa: PTH114
+            return
+        original = os.readlink(name)  # noqa: PTH115
+        if not original.startswith(self._origin) or not os.path.isfile(original):  # noqa: PTH113
+            return
+        own = f"{name}.{os.getpid()}.copy"
+        if truncates:
+            os.unlink(name)  # noqa: PTH108
+        else:
+            shutil.copy2(original, own)
+            os.replace(own, name)  # noqa: PTH105
+
+    def told(self) -> dict[str, Any]:
+        """By its path, each file that another run may have met."""
+        matter = {name: touched for name, touched in self._files.items() if touched.matters}
+        return {name: matter[name].told() for name in sorted(matter)[:_MOST_TOLD]}
+
+
+def _time_of(name: str) -> float | None:
+    try:
+        return os.stat(name).st_mtime  # noqa: PTH116
+    except OSError:
+        return None
+
+
+_touched: TouchedFiles | None = None
+
+
+def begin(run_folder: str) -> TouchedFiles:
+    """Look from now on, once a process: an audit hook stays for good."""
+    global _touched  # noqa: PLW0603  one a process
+    _touched = TouchedFiles(run_folder, os.getcwd(), os.environ.get(levels.COPY_OF, ""))  # noqa: PTH109
+    sys.addaudithook(_touched.hear)
+    return _touched
+
+
+def telling(save: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which is given an object and where to write it, and tells of the file before it writes it."""
+
+    @functools.wraps(save)
+    def told(obj: Any, f: Any, *arguments: Any, **options: Any) -> Any:
+        if _touched is not None and isinstance(f, (str, os.PathLike)):
+            _touched.hear("os.rename", ("", f))
+        return save(obj, f, *arguments, **options)
+
+    told.tells_isorun = True  # type: ignore[attr-defined]
+    return told

@@ -1,0 +1,112 @@
+"""Files that a training writes and reads back, as its own process sees them."""
+
+import os
+import time
+
+import pytest
+
+from isorun.worker.touched import TouchedFiles
+
+
+@pytest.fixture
+def touched(tmp_path):
+    (tmp_path / "run").mkdir()
+    return TouchedFiles(str(tmp_path / "run"), str(tmp_path), "")
+
+
+def opens(touched, path, flags=os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
+    touched.hear("open", (str(path), None, flags))
+
+
+def test_a_file_that_only_this_run_makes_is_not_told(touched, tmp_path):
+    opens(touched, tmp_path / "new.pt")
+    assert touched.told() == {}
+
+
+def test_a_file_that_was_there_is_told_with_its_time(touched, tmp_path):
+    file = tmp_path / "ckpt.pt"
+    file.touch()
+    os.utime(file, (1000, 1000))
+    opens(touched, file)
+    os.utime(file, (2000, 2000))
+    opens(touched, file)
+    (told,) = touched.told().values()
+    assert told["found"] == 1000
+    assert len(told["wrote"]) == 2
+    assert told["wrote"][0] == pytest.approx(time.time(), abs=60)
+
+
+def test_renaming_over_a_file_writes_it(touched, tmp_path):
+    (tmp_path / "ckpt.pt").touch()
+    touched.hear("os.rename", (str(tmp_path / "half"), str(tmp_path / "ckpt.pt"), -1, -1))
+    assert list(touched.told()) == [str(tmp_path / "ckpt.pt")]
+
+
+def test_reading_is_told_of_what_is_written_too_once_for_each_writing(touched, tmp_path):
+    file = tmp_path / "state.json"
+    file.touch()
+    for _ in range(3):
+        opens(touched, file, os.O_RDONLY)
+    assert touched.told() == {}
+    opens(touched, file)
+    for _ in range(3):
+        opens(touched, file, os.O_RDONLY)
+    (told,) = touched.told().values()
+    assert [own for _, _, own in told["read"]] == [None, told["wrote"][0]]
+
+
+@pytest.mark.parametrize(
+    ("path", "flags"),
+    [
+        ("log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+        ("run/own.txt", os.O_WRONLY),
+        (".cache/x.bin", os.O_WRONLY),
+        ("mlruns/0/meta.yaml", os.O_WRONLY),
+        ("lib/site-packages/x.bin", os.O_WRONLY),
+    ],
+)
+def test_logs_caches_and_the_runs_own_folder_are_left_alone(touched, tmp_path, path, flags):
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).touch()
+    if "site-packages" in path:
+        touched = TouchedFiles(str(tmp_path / "run"), str(tmp_path / "elsewhere"), "")
+    opens(touched, tmp_path / path, flags)
+    assert touched.told() == {}
+
+
+@pytest.mark.parametrize(
+    "arguments", [(3, None, 1), (None, None, 1), ("a\0b", None, 1), ((), None, None), (b"\xff", "w", 577)]
+)
+def test_whatever_is_opened_the_training_goes_on(touched, arguments):
+    touched.hear("open", arguments)
+    touched.hear("os.rename", arguments)
+
+
+def test_very_many_files_are_not_all_remembered(touched, tmp_path):
+    for number in range(2500):
+        opens(touched, tmp_path / f"{number}.bin")
+    assert len(touched._files) == 2000
+
+
+def test_a_real_training_is_seen_in_all_its_ways_of_writing(train, tmp_path):
+    for name in ("a.pt", "b.txt", "c.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "t.py").write_text(
+        "import os, pathlib\n"
+        "open('a.pt', 'wb').close()\n"
+        "pathlib.Path('b.txt').write_text('x')\n"
+        "os.close(os.open('d.txt', os.O_WRONLY | os.O_CREAT)); os.replace('d.txt', 'c.txt')\n"
+        "open('new.txt', 'w').close()\n"
+    )
+    effective = train("t.py").of_kind("environment")[0]["effective"]
+    assert [os.path.relpath(name, tmp_path) for name in effective["files"]] == ["a.pt", "b.txt", "c.txt"]
+
+
+def test_what_torch_saves_is_seen_though_it_is_opened_in_its_own_code(train, tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "t.py").write_text(
+        "import torch\nfor _ in range(2): torch.save({'w': torch.zeros(2)}, 'ckpt.pt')\ntorch.load('ckpt.pt')\n"
+    )
+    effective = train("t.py").of_kind("environment")[0]["effective"]
+    (told,) = effective["files"].values()
+    assert (told["found"], len(told["wrote"]), len(told["read"])) == (None, 2, 1)
