@@ -430,3 +430,30 @@ def test_a_file_whose_name_would_make_lines_of_a_patch_has_none(tmp_path):
     found = examine_source(program)
     assert "unseeded-generator" in {item.kind for item in found}
     assert patch_for(program, found) == ""
+
+
+PACKAGE = {
+    "lib/__init__.py": "from .data import *\nfrom .swarm import Swarm\n",
+    "lib/data.py": "import numpy as np\ndef split(x, seed=None):\n    if seed:\n        np.random.seed(seed)\n"
+    "    np.random.shuffle(x)\n",
+    "lib/swarm.py": "import numpy as np\nclass Swarm:\n    def __init__(self):\n        self.x = np.random.rand()\n"
+    "class Other(Swarm):\n    def step(self):\n        return np.random.uniform(0, 1)\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "sure"),
+    [
+        ("from lib import split\nsplit([1], seed=1)\n", None),
+        ("from lib import *\nsplit([1], seed=1)\n", None),
+        ("import lib\nlib.split([1], seed=1)\n", None),
+        ("from lib import split\nsplit([1])\n", Sure.HIGH),
+        ("import lib\n", Sure.MEDIUM),  # of a module that is imported, and of which nothing is used
+    ],
+)
+def test_what_a_package_hands_on_is_followed(tmp_path, code, sure):
+    (tmp_path / "lib").mkdir()
+    for name, text in {**PACKAGE, "train.py": code}.items():
+        (tmp_path / name).write_text(text)
+    found = examine_source(read_program(["python", "train.py"], tmp_path, {}))
+    assert [item.sure for item in found if item.kind == "unseeded-generator"] == ([sure] if sure else [])
