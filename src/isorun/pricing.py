@@ -11,19 +11,19 @@ import itertools
 import os
 import shlex
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from isorun import workflow
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, first_of
 from isorun.analysis.evidence.provenance import effective
 from isorun.analysis.evidence.run_units import BY_DIGESTS, BY_NUMBERS, BY_WEIGHTS, bits_of
-from isorun.analysis.prices import AS_IT_IS, LADDER, SEED, Names, NotApplicable, applicable, rungs
+from isorun.analysis.prices import AS_IT_IS, LADDER, SEED, LadderStep, Names, NotApplicable, applicable, rungs
 from isorun.analysis.prices.choice import MOST_RUNS, least_seconds, recommended, wanted_runs
 from isorun.analysis.prices.conditions import Circumstances, more_time, price_conditions
-from isorun.analysis.prices.price import Price, judged
+from isorun.analysis.prices.price import OUT_OF_TIME, Price, judged
 from isorun.analysis.prices.priced_runs import FEWEST_RUNS, PlannedRun, PricedRuns, made_run, metric_of
 from isorun.analysis.studies.conditions import told_at_once
 from isorun.errors import ExecutionError, InputError
@@ -35,6 +35,8 @@ from isorun.study.cells import Cell, Level, cells_of
 from isorun.study.design import Environment, Study, adhoc_study, changed, with_key
 from isorun.study.records import RunRecord, RunState
 from isorun.worker import frameworks
+from isorun.worker.frameworks import switches
+from isorun.worker.frameworks.switches import THREADS
 from isorun.worker.levels import InstructionPath, cpu_path, this_cpu_flags
 
 __all__ = ["price"]
@@ -181,7 +183,7 @@ class _Ladder(AbstractAgenda):
         self._study = study
         self._store = session.store
         self.most = most
-        self._seconds = seconds
+        self.seconds = seconds
         self._path = path
         self._generation = 0
         self._fits = False
@@ -211,7 +213,7 @@ class _Ladder(AbstractAgenda):
         if self.first is None or self._fits or not any(0 < run.block <= FEWEST_RUNS for run in lacking):
             return
         least = least_seconds(self.runs, self.taken)
-        self.too_long = least if least > self._seconds else 0.0
+        self.too_long = least if least > self.seconds else 0.0
         self._fits = not self.too_long and self.has_a_block
 
     def hear(self, record: RunRecord, *, final: bool) -> None:
@@ -247,7 +249,7 @@ class _Ladder(AbstractAgenda):
         def at_hand(runs: Sequence[PlannedRun]) -> bool:
             return bool(self._kept([self._cell(run) for run in runs]))
 
-        return wanted_runs(self.runs, self.taken, self.most, self._seconds, at_hand)
+        return wanted_runs(self.runs, self.taken, self.most, self.seconds, at_hand)
 
     def _cell(self, run: PlannedRun) -> Cell:
         level = Level.FIXED_SEED if SEED in run.names else Level.DEFAULT
@@ -309,7 +311,7 @@ class _Answer:
         self._outcome = outcome
         self._command = tuple(command)
         self._typed = f"-- {shlex.join(command)}"
-        self._cut_after = steps
+        self._asked_steps = steps
         self._path = path
         self._records = list(ladder.records.values())
         bits = [bits_of(record) for record in self._records]
@@ -336,17 +338,80 @@ class _Answer:
             tried=tried,
             not_applicable=(*ladder.left_out, *self._failed()),
             recommended=chosen,
-            cut_after=self._cut_after,
+            cut_after=self._asked_steps if self._are_cut else 0,
             study_lines=() if chosen is None else tuple(_study_lines(chosen, self._environment(chosen), self._path)),
             variables={} if chosen is None else self._outside(chosen),
             stopped=self._outcome.stopped,
             undecided=best.undecided,
             needs=best.needs,
         )
-        how = Circumstances(ladder.most, best.whole, ladder.too_long, os.getloadavg()[0], os.cpu_count() or 1)
-        asked = told_at_once(self._study, self._records) if base.runs else ()
-        without = (item for item in asked if item.code == "factor-without-effect")
-        return replace(found, conditions=(*price_conditions(found, self._records, how), *without, *others))
+        if not found.stopped and not ladder.too_long and found.steps and found.fewest_runs < ladder.most:
+            found = replace(found, stopped=OUT_OF_TIME)
+        weakened = price_conditions(found, self._records, self._circumstances(whole=best.whole))
+        answers = self._about_answers() if base.runs else ()
+        return replace(found, conditions=(*weakened, *answers, *others))
+
+    def _circumstances(self, *, whole: bool) -> Circumstances:
+        ladder = self._ladder
+        sets = [names for names in rungs(ladder.taken) if names not in ladder.runs.failed]
+        return Circumstances(
+            ladder.most,
+            whole,
+            ladder.too_long,
+            os.getloadavg()[0],
+            os.cpu_count() or 1,
+            seconds=ladder.seconds,
+            spent=ladder.runs.spent,
+            each_more=sum(ladder.runs.wall(names) for names in sets),
+            asked_steps=self._asked_steps,
+            steps_seen=self._steps_seen,
+        )
+
+    @property
+    def _are_cut(self) -> bool:
+        """Whether any run was ended after the steps that were asked for."""
+        return any((effective(record).get("work") or {}).get("cut") for record in self._records)
+
+    @property
+    def _steps_seen(self) -> bool:
+        """Whether the first run told of a step of an optimizer; who counts none is not cut."""
+        first = self._ladder.first
+        return first is None or (effective(first).get("work") or {}).get("steps") != 0
+
+    def _about_answers(self) -> Iterator[Condition]:
+        """What the user asks for and did not get; steps that a library did not take, or of which it says nothing."""
+        own = switches.asked_of(self._environment(AS_IT_IS).content())
+        for item in told_at_once(self._study, self._records):
+            if item.code == "factor-without-effect" and item.message.partition(" = ")[0] in own:
+                yield item
+        for step in _OPTIONAL:
+            with_it = [record for run, record in self._ladder.records.items() if step.name in run.names]
+            heard = [effective(record).get("switches") or {} for record in with_it]
+            if heard and step.switch not in own:
+                yield from self._about_step(step, heard)
+
+    def _about_step(self, step: LadderStep, heard: Sequence[Mapping[str, Mapping[str, str]]]) -> Iterator[Condition]:
+        """heard: what the libraries of each run with the step answer."""
+        asked = {THREADS: "1"} if step.switch == THREADS else _requested([step.name], self._path)[0]
+        missed = {
+            f"{who} has {name} = {has}"
+            for answers in heard
+            for name, others in switches.without_effect(asked, answers).items()
+            for who, has in others.items()
+        }
+        if missed:
+            message = f"{step.name} was asked for, and did not come about: {first_of(sorted(missed), 3, ', ')}"
+            yield Condition("factor-without-effect", message, "the row of that step is not what its name says here")
+        used = set(effective(self._records[0]).get("frameworks") or ())
+        computing = [each.name for each in frameworks.every() if each.libraries and each.name in used]
+        silent = [name for name in computing if all(step.switch not in answers.get(name, {}) for answers in heard)]
+        if silent and step.switch in (THREADS, "cpu"):
+            who = sorted({name for answers in heard for name, items in answers.items() if step.switch in items})
+            message = (
+                f"whether {', '.join(silent)} followed {step.name} is not known: only {', '.join(who)} "
+                f"{'says' if len(who) == 1 else 'say'} what it has"
+            )
+            yield Condition("step-not-told", message, "the row of that step may show what the others did alone")
 
     def _refuse_nothing(self) -> None:
         """Without runs of the training as it is there is nothing to hold anything against."""
@@ -359,7 +424,7 @@ class _Answer:
             raise InputError(
                 f"a run takes {each:.0f} s, and the least measurement {ladder.too_long:.0f} s",
                 found=f"{len(rungs(ladder.taken))} sets of steps, {FEWEST_RUNS} runs each",
-                hint=more_time(self._cut_after, ladder.too_long),
+                hint=more_time(self._asked_steps, ladder.too_long, steps_seen=self._steps_seen),
             )
 
     def _failed(self) -> Iterator[NotApplicable]:

@@ -175,3 +175,20 @@ def test_a_mistyped_command_or_option_names_the_one_that_is_meant(words, said, c
         code = end.code
     assert code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["env", "describe", "--latex", "ab"], "there is no run 'ab'"),
+        (["env", "diff", "ab", "--json", "cd"], "there is no run 'ab'"),
+        (["store", "redact", "--store", "s", "NAME"], "NAME: nothing is recorded of it"),
+    ],
+)
+def test_an_option_may_stand_between_names(tmp_path, monkeypatch, capsys, words, told):
+    monkeypatch.chdir(tmp_path)
+    for place in (".isorun", "s"):
+        FolderStore(tmp_path / place).close()
+    main(words)
+    shown = capsys.readouterr()
+    assert told in shown.out + shown.err
