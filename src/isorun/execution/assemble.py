@@ -266,7 +266,8 @@ def _how_to_get(module: str, python: str, environment: Environment) -> str:
         return f"add what brings {module} to {listed} in the study: isorun installs it for {environment.name!r}"
     if environment.kind == CONTAINER:
         return f"choose an image that has {module}"
-    return f"install what is missing with `{python} -m pip install`, or choose another Python (--python)"
+    other = "choose another Python: in the command itself, or with isorun run --python"
+    return f"install what is missing with `{python} -m pip install`, or {other}"
 
 
 def _notes(ended: Ended, found: Found) -> list[Note]:
