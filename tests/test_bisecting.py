@@ -10,10 +10,10 @@ import pytest
 import isorun.showing
 from git_history import git, history
 from isorun.analysis.sequential import boundaries
-from isorun.bisecting import bisect
+from isorun.bisecting import _broken_end, bisect
 from isorun.errors import InputError, NothingRecorded, StudyError
 from isorun.study.design import adhoc_study
-from isorun.study.history import CommitRange
+from isorun.study.history import Commit, CommitRange
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
 
@@ -269,12 +269,26 @@ def test_paths_limit_which_commits_may_be_meant(tmp_path):
 def test_bits_are_told_by_digests_with_one_run_a_commit(tmp_path):
     folder = history(tmp_path, levels([0.9] * 9 + [0.8] * 7))
     result = bisected(folder, compute=trained(folder, digests=True), what="bits")
-    assert (result.first_bad.subject, result.runs, result.error_rate) == ("step 10", 4 + 4, 0.0)
+    assert (result.first_bad.subject, result.runs, result.error_rate) == ("step 10", 4 + 4 + 8, 1 / 256)
+    assert "differ by chance alone do that in at most 0.4 % of searches" in " ".join(str(result).split())
     assert "bits" in str(result)
     noisy = trained(folder)
     with pytest.raises(InputError, match="do not end with the same bits") as refused:
         bisected(folder, compute=noisy, what="bits")
     assert "other numbers: acc" in str(refused.value)
+
+
+def test_a_race_names_no_commit(tmp_path):
+    folder, seen = history(tmp_path, levels([0.9] * 9)), {}
+
+    def raced(job):
+        """The first runs of the later half all end in the other way, and no later one does."""
+        number = seen[job.cell.environment] = seen.get(job.cell.environment, 0) + 1
+        late = int(git(folder, "show", f"{job.environment.code['commit']}:conf.py").partition("#")[2]) > 4
+        return Computed({"acc": 0.5}, digests={"weights.final": str(late and number <= 2)})
+
+    with pytest.raises(InputError, match="do not end with the same bits"):
+        bisected(folder, compute=raced, what="bits")
 
 
 def test_the_thread_goes_on_with_the_runs_before_and_after_the_commit(tmp_path):
@@ -286,7 +300,7 @@ def test_the_thread_goes_on_with_the_runs_before_and_after_the_commit(tmp_path):
     shown = f"git show {result.first_bad.short}"
     assert result.next_steps == (shown, f"isorun env diff {before} {after}") == tuple(result.to_json()["next"])
     assert shown in str(result)
-    assert "8 runs of the two ends and 4 of the 14 commits between them" in " ".join(str(result).split())
+    assert "16 runs of the two ends and 4 of the 14 commits between them" in " ".join(str(result).split())
     assert result.to_json()["probes"][0]["run_ids"] == list(known["step 1"])
 
 
@@ -297,9 +311,25 @@ def test_times_are_no_bits_and_a_run_that_leaves_nothing_has_none(tmp_path):
     def timed(job):
         return replace(steady(job), results={**steady(job).results, "train_seconds": float(next(clock))})
 
-    assert bisected(folder, compute=timed, what="bits").first_bad.subject == "step 4"
-    with pytest.raises(NothingRecorded, match="neither digests nor numbers"):
+    result = bisected(folder, compute=timed, what="bits")
+    assert (result.first_bad.subject, result.judged_by) == ("step 4", "numbers")
+    assert "changed the numbers that the same seed ends with" in " ".join(str(result).split())
+    (told,) = (one.message for one in result.conditions if one.code == "judged-by-numbers")
+    assert "the same numbers (acc)" in told
+    by_digests = bisected(folder, compute=trained(folder, digests=True), what="bits")
+    assert by_digests.judged_by == by_digests.to_json()["judged_by"] == "weights"
+    assert not [one for one in by_digests.conditions if one.code == "judged-by-numbers"]
+    with pytest.raises(NothingRecorded, match="cannot be judged") as refused:
         bisected(folder, compute=lambda job: replace(timed(job), results={}), what="bits")
+    assert "neither digests nor numbers" in str(refused.value)
+    assert "isorun.log" in str(refused.value)
+
+
+def test_an_end_without_the_script_has_a_hint_that_helps():
+    commit = Commit("a" * 40, "b" * 40, "", "", "", "")
+    told = str(_broken_end(commit, "good", "python: can't open file 'train.py': [Errno 2] No such file"))
+    assert "does not run" in told
+    assert "absolute path" in told
 
 
 def test_pairs_share_their_seeds(tmp_path):

@@ -69,7 +69,7 @@ def _noise_of_study(
 ) -> tuple[RunNoise, tuple[Condition, ...]]:
     """The noise of the one group of runs that is meant, and what weakens it."""
     found = asked.of(study)
-    name = found.value(asked.value)
+    name = found.value(asked.value, "metric")
     chosen = {"approach" if found.study else "model": model, "level": level}
     labels = {**(asked.where or {}), **{column: label for column, label in chosen.items() if label is not None}}
     groups = list(summarize(found, value=name, where=labels))

@@ -82,20 +82,21 @@ class Results:
 
         return GROUP_FACTORS
 
-    def value(self, chosen: str | None) -> str:
-        """The column with the results: as chosen, or a study's first metric."""
+    def value(self, chosen: str | None, option: str = "value") -> str:
+        """The column with the results: as chosen, or a study's first metric. option: what chooses it is called."""
+        hint = f"{option}=… (--{option} on the command line)"
         if self.study is None:
             if chosen:
                 return chosen
             what = "which column holds the results is not said"
-            raise InputError(what, allowed=", ".join(self.table.columns), hint="value=… (--value on the command line)")
+            raise InputError(what, allowed=", ".join(self.table.columns), hint=hint)
         if self.study.primary is None:
             [told] = [condition for condition in self.study.conditions if condition.code == "no-metric"]
             raise InputError(f"{told.message} (study {self.study.study})", hint=told.next_step)
         metrics = [metric.name for metric in self.study.metrics]
         if chosen in self.table.columns and chosen not in metrics:
             what = f"the column {chosen!r} says which run it is, and not how good it was"
-            raise InputError(what, allowed=", ".join(metrics), hint="value=… (--value on the command line)")
+            raise InputError(what, allowed=", ".join(metrics), hint=hint)
         return chosen or self.study.primary.name
 
     def metric(self, value: str | None, direction: str | None) -> JudgedMetric:
@@ -637,19 +638,17 @@ def factors(
     found = study_results(workflow.analyse_records(known, records, told), selection)
     assert found.study is not None
     sides = found.sides("environment", (), where)
-    chosen = selection or found.study.selections[0].name
-    judged = [run for group in found.study.groups for run in group.selection(chosen).runs]
     return attributed(
-        FactorQuestion(
+        FactorQuestion.of_study(
             declared.factors,
             found.study,
-            found.table.where(where or {}),
-            {record.run_id: record for record in records},
+            records,
             found.metric(value, None),
-            found.counting(None if unit == QUESTION else unit, sides),
-            {run.run_id: run.selected.step for run in judged},
-            unit,
-            drop_missing,
+            table=found.table.where(where or {}),
+            counting=found.counting(None if unit == QUESTION else unit, sides),
+            selection=selection or None,
+            unit=unit,
+            drop_missing=drop_missing,
         )
     )
 

@@ -90,7 +90,10 @@ _GRACE: Final = 120.0
 _LOOKED_AT: Final = 20
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
 _TOLD_AT_ONCE: Final = frozenset(
-    ["shared-device", "bad-return", "several-trainings", "lock-of-the-study", "checkout-changed", "checkout-written"]
+    [
+        *("shared-device", "bad-return", "several-trainings", "lock-of-the-study"),
+        *("checkout-changed", "checkout-written", "edited-while-running"),
+    ]
 )
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import io
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from isorun.cli.main import main
+from isorun.store.folder import FolderStore
+from isorun.study import recordable
+from isorun.testing.made_records import make_cell, make_record
 
 SECRET = "hunter2-Xq93kd"
 TRAINING = """
@@ -77,8 +81,9 @@ def test_kept_studies_that_differ_in_the_variable_alone(here: Path, capsys: pyte
     for value in ("3", "7"):
         assert run("--env", f"MY_SETTING={value}", "--", "python", "t.py") == 0
         names.append(capsys.readouterr().out.partition(":")[0])
-    assert main(["store", "redact", "MY_SETTING", "--json"]) == 0
+    assert main(["store", "redact", "MY_SETTING", "--json"]) == 3
     done = json.loads(capsys.readouterr().out)
+    assert done["value_unknown"] == ["MY_SETTING"]  # a hash alone is recorded of it
     assert (done["records"], done["not_found"], done["unreached"]) == (2, [], [])
     assert len(done["files"]) == 2 * 2 + 2
     for name, value in zip(names, ("3", "7"), strict=True):
@@ -162,3 +167,25 @@ def test_names_are_for_redact_alone(here: Path, capsys: pytest.CaptureFixture[st
     (here / ".isorun").mkdir()
     assert main(["store", "verify", "MY_SETTING"]) == 2
     assert "of no use to verify" in capsys.readouterr().err
+
+
+def test_a_value_of_which_a_hash_alone_is_recorded_is_asked_for(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    cell = make_cell(1)
+    content = {**cell.environment_content, "env": {"DB_HOST": recordable("DB_HOST", SECRET)}}
+    for store in ("first", "second"):
+        with FolderStore(here / store) as opened:
+            opened.finish(make_record(replace(cell, environment_content=content), log_tail=f"host {SECRET}\n"))
+    assert main(["store", "redact", "DB_HOST", "--store", "first"]) == 3
+    told = capsys.readouterr().out
+    assert "DB_HOST: its value is not known here" in told
+    assert "next: isorun store redact --store first DB_HOST --value - " in told
+    monkeypatch.setenv("DB_HOST", "not-the-one-of-then")
+    assert main(["store", "redact", "DB_HOST", "--store", "second", "--value-from-env", "--json", "--dry-run"]) == 3
+    assert json.loads(capsys.readouterr().out)["value_unknown"] == ["DB_HOST"]
+    monkeypatch.setenv("DB_HOST", SECRET)
+    assert main(["store", "redact", "DB_HOST", "--store", "second", "--value-from-env"]) == 0
+    assert "not known" not in capsys.readouterr().out
+    with FolderStore(here / "second") as opened:
+        assert [record.log_tail for record in opened.records()] == ["host <redacted>\n"]

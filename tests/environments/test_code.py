@@ -1,6 +1,7 @@
 """Versions of the code as environments: refs become commits, and each is checked out once, in the cache."""
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -10,8 +11,9 @@ import pytest
 
 import isorun
 from isorun.analysis.evidence.provenance import between_sides, provenance
+from isorun.environments import code
 from isorun.environments.code import CodeVersion, checkout_of
-from isorun.errors import StudyError
+from isorun.errors import ExecutionError, StudyError
 from isorun.execution.carrying import _lock_notes
 from isorun.study import Environment
 from isorun.study.cells import cells_of
@@ -131,15 +133,108 @@ def test_runs_side_by_side_have_a_checkout_each_and_a_broken_one_is_made_again(r
         assert one.working_folder != other.working_folder
         assert one.version == other.version == {"commit": declared.code["commit"], "dirty": False, "diff_sha256": ""}
         (one.working_folder / "part.py").write_text("value = 99\n")
-        assert one.told()[0]["dirty_after"]
-        assert other.told() == ({**other.version, "dirty_after": False}, [])
+        assert one.after_the_run()[0]["dirty_after"]
+        assert other.after_the_run() == ({**other.version, "dirty_after": False}, [])
         git(one.working_folder, "checkout", "--force", "v2.0")
-        assert [code for code, _ in one.told()[1]] == ["checkout-changed"]
+        assert [code for code, _ in one.after_the_run()[1]] == ["checkout-changed"]
     (one.working_folder.parents[1] / ".git").unlink()
     with environment.taken() as again:
         assert again.working_folder == one.working_folder
         assert (again.working_folder / "part.py").read_text() == "value = 10\n"
-        assert again.told()[0]["dirty_after"] is False
+        assert again.after_the_run()[0]["dirty_after"] is False
+
+
+def taken_tree(version):
+    """The top of the tree that a run was given."""
+    with version.taken() as one:
+        return one.working_folder.parents[1]
+
+
+@pytest.fixture
+def version(repository):
+    """A version of the code, of which no tree is there yet."""
+    declared = study(repository, e={"code": "v1.0", "links": ["data"]}).environments["e"]
+    opened = CodeVersion(checkout_of(declared, repository))
+    opened.folder = repository.parents[2] / "made"
+    opened.folder.mkdir()
+    return opened
+
+
+def test_a_lock_that_a_killed_git_left_does_not_keep_what_a_run_changed(repository, version):
+    tree = taken_tree(version)
+    part = tree / "deep" / "trained" / "part.py"
+    part.write_text("value = 99\n")
+    (Path(git(tree, "rev-parse", "--absolute-git-dir")) / "index.lock").touch()
+    assert taken_tree(version) == tree
+    assert part.read_text() == "value = 10\n"
+
+
+def test_of_what_differs_in_a_new_checkout_nothing_else_is_let_pass(repository, version):
+    """Line ends that a new checkout has already are told, and are not what a run may hide its own changes behind."""
+    git(repository, "config", "filter.f.smudge", "sed s/10/11/")
+    git(repository, "config", "filter.f.clean", "cat")
+    (repository.parents[1] / ".git" / "info" / "attributes").write_text("part.py filter=f\n")
+    with version.taken() as one:
+        part = one.working_folder / "part.py"
+        assert (part.read_text(), one.version["dirty"]) == ("value = 11\n", True)
+    inode = part.parent.stat().st_ino
+    with version.taken():
+        assert part.parent.stat().st_ino == inode, "the same tree serves again"
+    git(repository, "config", "filter.f.smudge", "sed s/10/12/")
+    (part.parent / "t.py").write_text("")
+    held = os.open(part.parent, os.O_RDONLY)  # as long as it is open its number is not given to another folder
+    with version.taken() as again:
+        assert (part.read_text(), (part.parent / "t.py").read_text()) == ("value = 12\n", SCRIPT)
+        assert part.parent.stat().st_ino != inode, "one that cannot be made what it was is made anew"
+        assert again.version["dirty"]
+    os.close(held)
+
+
+@pytest.mark.parametrize("instead", ["folder", "file", "other-link"])
+def test_what_a_run_put_in_place_of_a_link_is_removed(repository, version, instead):
+    with version.taken() as one:
+        place = one.working_folder / "data"
+        place.unlink()
+        if instead == "folder":
+            place.mkdir()
+            (place / "n").write_text("x")
+        elif instead == "file":
+            place.write_text("x")
+        else:
+            place.symlink_to(repository.parent)
+        assert "data" in dict(one.after_the_run()[1])["checkout-written"]
+    with version.taken() as again:
+        assert (again.working_folder / "data").readlink() == repository / "data"
+
+
+def test_a_folder_around_a_link_may_become_a_file(repository):
+    (repository / "in" / "deep").mkdir(parents=True)
+    declared = study(repository, e={"code": "v1.0", "links": ["in/deep"]}).environments["e"]
+    version = CodeVersion(checkout_of(declared, repository))
+    version.folder = repository.parents[2] / "made"
+    version.folder.mkdir()
+    with version.taken() as one:
+        shutil.rmtree(one.working_folder / "in")
+        (one.working_folder / "in").write_text("")
+        assert [code for code, _ in one.after_the_run()[1]] == ["checkout-written"]
+    with version.taken() as again:
+        assert (again.working_folder / "in" / "deep").is_symlink()
+
+
+def test_a_full_disk_is_named_and_not_only_what_came_of_it(repository, version, monkeypatch):
+    said = "error: unable to write file part.py: No space left on device\nfatal: Could not reset index file\nmore\n"
+    real = code.git
+
+    def full(folder, *words, **options):
+        if words[:2] == ("worktree", "add"):
+            return subprocess.CompletedProcess(words, 128, "", said)
+        return real(folder, *words, **options)
+
+    monkeypatch.setattr(code, "git", full)
+    with pytest.raises(ExecutionError, match=r"No space left on device.*Could not reset") as told, version.taken():
+        pass
+    assert "ISORUN_CACHE" in str(told.value)
+    assert "worktree prune" not in str(told.value)
 
 
 def test_a_version_with_another_lock_than_the_study_is_told(repository):
@@ -190,6 +285,7 @@ def test_runs_of_a_version_are_not_called_old_when_the_working_copy_changes(repo
         ({"code": "mian"}, r"names like it: main[\s\S]*write 'main'"),
         ({"code": "--all"}, "no branch, tag or commit '--all'"),
         ({"code": ""}, "no branch, tag or commit ''"),
+        ({"code": "^main"}, r"no branch, tag or commit '\^main'"),
         ({"code": 3}, "it must be a table"),
         ({"code": {"reff": "v1.0"}}, "did you mean 'ref'"),
         *(

@@ -250,7 +250,7 @@ def test_an_image_without_python_says_so_and_runs_what_is_none(opened):
     ],
 )
 def test_exit_codes_of_engines_are_those_of_the_command_its_signal_or_their_own(code, output, told, opened):
-    assert opened().prepare(["sh"], Path("/work")).told(code, output) == told
+    assert opened().prepare(["sh"], Path("/work")).end_inside(code, output) == told
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_images_are_a_factor_beside_others():
     assert (made.kind, made.settings) == ("container", {"image": "a:2", "mounts": ["/d"]})
     assert made.switches == {"onednn": "off"}
     assert study.environments["baseline"].settings == {"image": "a:1", "mounts": ["/c"]}
-    assert "image: old (a:1), new (a:2); baseline old" in "\n".join(study.factors.told())
+    assert "image: old (a:1), new (a:2); baseline old" in "\n".join(study.factors.in_words())
     listed = Study("s", approaches={"a": "true"}, factors={"image": ["a:1", "a:2"]})
     assert [*listed.environments] == ["baseline", "image=a:2"]
     with pytest.raises(StudyError, match="takes no packages"):

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from isorun.environments import Folders, callers_variables, interpreter
-from isorun.environments.interpreter import ASK, InterpreterEnvironment, Interpreters, ToldPython, find_program
+from isorun.environments.interpreter import ASK, FoundPython, InterpreterEnvironment, Interpreters, find_program
 from isorun.errors import ExecutionError
 from isorun.execution.keeper import processes
 from isorun.study import Environment
@@ -106,8 +106,8 @@ def test_an_interpreter_that_does_not_exist_is_named(tmp_path, name):
     [
         ("#!/bin/sh\nexit 3\n", "exit code 3"),
         ("#!/bin/sh\necho hello\n", "hello"),
-        ("#!/bin/sh\necho isorun-probe 3 7\n", "Python 3.7"),
-        ("#!/bin/sh\necho isorun-probe 2 7\n", "Python 2.7"),
+        ("#!/bin/sh\necho isorun-python 3 7\n", "Python 3.7"),
+        ("#!/bin/sh\necho isorun-python 2 7\n", "Python 2.7"),
         ("no program at all", "Exec format error"),
     ],
 )
@@ -151,20 +151,20 @@ def test_programs_are_searched_in_the_path_of_the_study_not_of_the_caller(tmp_pa
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        ("isorun-probe 3 11 /opt/my python/bin/python3\n", ((3, 11), "/opt/my python/bin/python3")),
-        ("isorun-probe 2 7 \n", ((2, 7), "")),
+        ("isorun-python 3 11 /opt/my python/bin/python3\n", ((3, 11), "/opt/my python/bin/python3")),
+        ("isorun-python 2 7 \n", ((2, 7), "")),
         ("Python 3.11", None),
         ("", None),
-        ("isorun-probe 3", None),
+        ("isorun-python 3", None),
     ],
 )
 def test_what_a_python_says_of_itself_is_read_or_it_is_none(answer, told):
-    assert ToldPython.of(answer) == told
+    assert FoundPython.of(answer) == told
 
 
 def test_the_question_is_answered_by_this_python():
     done = subprocess.run([sys.executable, "-I", "-S", "-c", ASK], capture_output=True, text=True, check=True)
-    assert ToldPython.of(done.stdout) == (sys.version_info[:2], sys.executable)
+    assert FoundPython.of(done.stdout) == (sys.version_info[:2], sys.executable)
 
 
 def test_variables_of_an_isorun_around_this_one_are_not_passed_on(monkeypatch):

@@ -22,6 +22,7 @@ from isorun.scheduling import Observer
 from isorun.study import Environment
 from isorun.study.cells import cells_of
 from isorun.study.design import Study, changed, document_of, study_from_document
+from isorun.study.parts import lines_elsewhere
 from isorun.study.records import RunState
 from isorun.testing.environment_contract import EnvironmentContract
 from isorun.testing.executor_contract import LOGS, job_for
@@ -123,7 +124,7 @@ def test_a_build_that_fails_is_a_record_with_the_resolvers_message_and_the_other
     failed = [record for record in outcome.records if record.state is not RunState.FINISHED]
     assert [(record.state, record.cell.environment) for record in failed] == [(RunState.FAILED, "none")] * 2
     for record in failed:
-        assert "the packages of the environment 'none' cannot be installed" in record.reason
+        assert "the packages of the environment 'none' (tinylib==9.1) cannot be installed" in record.reason
         assert "No matching distribution found for tinylib==9.1" in record.reason
         assert "from versions: 1.0, 2.0" in record.reason
         assert "next:" in record.log_tail
@@ -225,6 +226,10 @@ def test_the_short_form_is_the_long_one_and_comes_back_from_a_kept_study(folder)
             ({"lock": lock}, "lock: that leads to")
             for lock in ("include.txt", "constraint.txt", "editable.txt", "path.txt", "glued.txt")
         ),
+        ({"packages": ["x[/tmp/y]"]}, "that is no requirement"),
+        ({"packages": ["two words"]}, "that is no requirement"),
+        ({"lock": "/dev/zero"}, r"lock: it cannot be read[\s\S]*no plain file"),
+        ({"lock": "/dev/../dev"}, r"lock: it cannot be read[\s\S]*no plain file"),
         ({"lock": "nowhere.txt"}, r"lock: it cannot be read[\s\S]*nowhere.txt"),
         ({"packages": ["a"], "kind": "interpreter"}, "packages are said twice, or for another kind"),
         ({"packages": ["a"], "settings": {"requirements": ["b"]}}, "packages are said twice"),
@@ -250,9 +255,101 @@ def test_what_says_all_it_asks_for_is_taken(tmp_path):
     ]
     assert study(tmp_path, packages=wanted).environments["e"].settings["requirements"] == sorted(wanted)
     (tmp_path / "lock.txt").write_text(
-        "# -r other.txt, ./b\n--find-links ./wheels\na==1 --hash=sha256:a/b  # via -r in.txt\n" + "\n".join(wanted)
+        "# -r other.txt, ./b\n--find-links https://h/wheels\na==1 --hash=sha256:a/b  # via -r in.txt\n"
+        + "\n".join(wanted)
     )
     assert study(tmp_path, lock="lock.txt").environments["e"].settings["sha256"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-\\\nr base.txt",  # pip takes lines together without a space
+        "-\\\r\nr base.txt",
+        "a==1\n--requ base.txt",  # and knows options by their beginning
+        "  -r base.txt",
+        "--find-links ./wheels\na==1",
+        "-f wheels\na==1",
+        "-fwheels\na==1",
+        "--no-index --find-links=/w\na==1",
+        "--trusted-host h --find-links /w\na==1",
+        "--index-url file:///w\na==1",
+        "a==${VERSION}",  # and fills in variables
+        "a @ https://h/${NAME}.whl",
+        "a==1 -r base.txt",
+        "b.tbz",
+        "b.zip[x]",
+        "a==1.tar.gz",
+        "x[/tmp/y]",
+        "root:*:20228:0",
+        "+AC0-r base.txt",
+        "a==1\n-r base.txt".encode("utf-16").decode("utf-8", "replace"),
+    ],
+)
+def test_lines_of_a_lock_that_do_not_stand_for_themselves(text):
+    assert lines_elsewhere(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffa==1 \\\n    --hash=sha256:aa \\\n    --hash sha256:bb\n# -r base.txt \\\nb==2\n\n",
+        "--no-index\n--pre\n--only-binary=:all:\n--no-binary a,b\n--index-url 'https://u:${TOKEN}@h/simple'\n",
+        "-i https://h/simple --trusted-host h\n--extra-index-url=https://h/cpu\n--find-links https://h/stable.html",
+        f"a @ git+https://${{TOKEN}}@h/a.git@{'0' * 40}\nhttps://h/b-1.zip ; python_version<'3.9'",
+        "a (>=1.0)\na>=1.0 , <2\na==1.0.*,\na[x, y]~=1.0; python_version < '3.9' and sys_platform == 'linux'",
+        "A_b.c==1!2.0+cu118\na===1\na",
+    ],
+)
+def test_lines_of_a_lock_that_do(text):
+    assert lines_elsewhere(text) == []
+
+
+@pytest.mark.parametrize(
+    ("package", "is_told"),
+    [
+        ("wheels=[{url='https://h/a.whl'}]", False),
+        (f"vcs={{type='git', url='https://h/a', commit-id='{'0' * 40}'}}", False),
+        ("vcs={type='git', url='https://h/a', commit-id='main'}", True),
+        ("wheels=[{path='a.whl'}]", True),
+        ("sdist={url='file:///a.zip'}", True),
+        ("directory={path='.'}", True),
+        ("wheels=3", True),
+        ("wheels", True),
+    ],
+)
+def test_packages_of_a_pylock(package, is_told):
+    assert bool(lines_elsewhere(f"[[packages]]\nname='a'\n{package}\n", "pylock.toml")) is is_told
+
+
+def test_a_lock_that_has_no_end_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StudyError, match="no plain file"):
+        study(tmp_path, lock="pipe")
+    with (tmp_path / "large.txt").open("wb") as large:
+        large.truncate(1 << 30)
+    with pytest.raises(StudyError, match="MiB are no lock"):
+        study(tmp_path, lock="large.txt")
+
+
+def test_variables_of_the_study_that_installers_hear_tell_one_environment_from_another(tmp_path, monkeypatch):
+    monkeypatch.setattr(PackagesEnvironment, "_python_below", lambda _self: ("python", "CPython", "3.11.7", "linux"))
+
+    def made(**variables):
+        return made_for(study(tmp_path, packages=["a==1"], env=variables).environments["e"], tmp_path).made_from()
+
+    plain = made()
+    assert made(SEED="1") == plain, "others leave it the same"
+    monkeypatch.setenv("PIP_INDEX_URL", "https://caller")
+    assert made() == plain, "and so do the caller's"
+    found = [plain, made(PIP_FIND_LINKS="A"), made(PIP_FIND_LINKS="B"), made(UV_INDEX_URL="A"), made(CFLAGS="-O3")]
+    assert len({json.dumps(one) for one in found}) == len(found)
+    assert made(PIP_FIND_LINKS="A") == found[1]
+    (tmp_path / "A").mkdir()
+    (tmp_path / "A" / "a.whl").write_text("1")
+    one = made(PIP_FIND_LINKS="A")
+    (tmp_path / "A" / "a.whl").write_text("22")
+    assert made(PIP_FIND_LINKS="A") not in (one, found[1]), "a wheel that was replaced"
 
 
 def test_a_python_that_is_not_there_is_a_record_that_says_what_to_do(folder):
@@ -292,10 +389,11 @@ SAID = {
     " are unsatisfiable.",
     "error: Failed to parse: `a b`\n": "Failed to parse: `a b`",
     "": "",
+    "ERROR: Exception:\nTraceback (most recent call last):\n  File x\nValueError: a[/b]\n": "ValueError: a[/b]",
 }
 
 
-@pytest.mark.parametrize(("printed", "told"), SAID.items(), ids=["pip", "uv", "uv-error", "nothing"])
+@pytest.mark.parametrize(("printed", "told"), SAID.items(), ids=["pip", "uv", "uv-error", "nothing", "pip-fails"])
 def test_the_resolvers_message_is_told_without_what_it_printed_before(printed, told):
     assert _told(printed) == told
 

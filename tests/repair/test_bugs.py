@@ -364,10 +364,18 @@ def test_a_space_is_exhausted_when_all_was_tried_or_nothing_new_comes():
     assert is_complete(grid)
     assert "exhausted-space" not in kinds(grid)
     assert "exhausted-space" in kinds(search(trials[:4], OPERATIONS[:1]))
-    assert "all 4 configurations" in kinds(search(trials, OPERATIONS[:1]))["exhausted-space"].evidence
+    exhausted = kinds(search(trials, OPERATIONS[:1]))["exhausted-space"]
+    assert ("all 4 configurations" in exhausted.evidence, exhausted.since_trial) == (True, 3)
     assert "exhausted-space" not in kinds(search(trials[:3], OPERATIONS[:1]))
     again = [Trial(n, "finished", 0.1, {"op0": "ab"[n % 2]}) for n in range(22)]
     assert kinds(search(again, OPERATIONS[:1]))["exhausted-space"].since_trial == 2
+
+
+def test_what_has_one_value_is_no_part_of_a_space_that_is_exhausted():
+    trials = [Trial(n, "finished", 0.1, {"op0": "abcd"[n % 4], "fixed": 0.3}) for n in range(4)]
+    assert "all 4 configurations" in kinds(search(trials, OPERATIONS[:1]))["exhausted-space"].evidence
+    alone = [Trial(n, "finished", 0.1, {"fixed": 0.3}) for n in range(4)]
+    assert kinds(search(alone, ()))["exhausted-space"].evidence == "the space has no choice"
 
 
 def test_a_space_with_conditions_is_not_called_exhausted():

@@ -22,6 +22,7 @@ from isorun.repair.bugs import Limits
 from isorun.repair.diagnosis import diagnose
 from isorun.repair.engines import AbstractEngine
 from isorun.repair.engines.keras_folders import KerasTunerFolder
+from isorun.repair.policy import RepairPolicy
 from isorun.repair.priorities import Prior, PriorRow, ToldChances, told_chances
 from isorun.repair.priors import prior_from_json, prior_of, prior_to_json, read_prior, shipped_prior
 from isorun.repair.racing import race
@@ -260,6 +261,22 @@ def test_trials_that_say_nothing_are_told():
     ]
     codes = [warning.code for warning in diagnose(search(trials, SPACE[:1]), now=2.0).warnings]
     assert codes == ["no-score", "symptoms-unknown", "no-times", "infeasible", "running"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "space", "codes"),
+    [
+        ({}, (), ["ineffective-search", "symptoms-unknown"]),
+        ({"fixed": 0.3}, (), ["exhausted-space", "symptoms-unknown"]),
+    ],
+)
+def test_a_search_without_a_choice_is_not_told_to_go_on_by_changes(parameters, space, codes):
+    trials = [Trial(n, "finished", 0.5 - n / 100, parameters, seconds=1.0) for n in range(12)]
+    told = diagnose(search(trials, space), now=2.0)
+    assert [warning.code for warning in told.warnings][:2] == codes
+    assert "nothing new to try" in told.warnings[0].message
+    assert told.actions == ()
+    assert RepairPolicy(begin=0, seed=1).plan(search(trials, space), 12) is None
 
 
 def test_noise_of_a_prior_is_that_of_accuracies():

@@ -58,7 +58,7 @@ def test_fractional_is_the_smallest_of_resolution_five(count, environments, reso
 def test_more_factors_are_of_resolution_four_and_that_is_said():
     made = study({"design": "fractional", **two_valued(12)})
     assert (len(made.environments), made.factors.resolution) == (32, 4)
-    assert any("resolution IV" in line for line in made.factors.told())
+    assert any("resolution IV" in line for line in made.factors.in_words())
 
 
 @pytest.mark.parametrize("count", range(2, 12))
@@ -120,7 +120,7 @@ def test_versions_of_the_code_are_known_by_their_commit_and_kept_with_it(tmp_pat
     kept = document_of(made)
     git("commit", "--allow-empty", "-m", "three")
     assert study_from_document(kept, tmp_path, "s") == made
-    assert any(git("rev-parse", "v1")[:10] in line for line in made.factors.told())
+    assert any(git("rev-parse", "v1")[:10] in line for line in made.factors.in_words())
     with pytest.raises(StudyError, match=r"no branch, tag or commit 'v2'[\s\S]*v1"):
         study({"code": ["v1", "v2"]}, tmp_path)
 
@@ -195,7 +195,7 @@ def test_every_kind_is_one_row_that_parses_puts_in_and_is_kept(tmp_path):
     assert study_from_document(document_of(made), tmp_path, "s").environments == made.environments
     assert made.environments["v=y"].env == {"V": "2"}
     assert made.environments["baseline"].switches == {"streams": "weights+order", "tf32": "on"}
-    assert any("old (a==1), new (req.txt)" in line for line in made.factors.told())
+    assert any("old (a==1), new (req.txt)" in line for line in made.factors.in_words())
 
 
 def test_factors_vary_one_environment():

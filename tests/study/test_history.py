@@ -28,6 +28,7 @@ def range_of(text, folder):
         ("c1...", "working copy|range of commits", ""),
         ("other..main", "no ancestor", "two refs"),
         ("--all..main", "no branch, tag or commit", ""),
+        ("^main..main", r"no branch, tag or commit '\^main'", "main"),
     ],
 )
 def test_a_range_that_is_none_is_refused_with_the_next_step(tmp_path, commits, said, hint):

@@ -108,9 +108,10 @@ RULES: Final = (
              "a path or a name"),
     FactRule(r"withheld values", COSMETIC, "secrets are told apart by a key of their store: two stores differ always"),
     FactRule(r"started", COSMETIC, "the time"),
+    FactRule(r"work\.(first_step\.)?(cpu_)?seconds", COSMETIC, "a time that was measured, and no cause of one"),
     FactRule(r"requested\.study_variables", COSMETIC, "names of variables; their values are compared by themselves"),
 )  # fmt: skip
-"""The table: the first rule that fits says the kind; its place, how suspicious a difference is."""
+"""The table: the first rule that fits says the kind; its rank, how suspicious a difference is."""
 _UNKNOWN: Final = FactRule(r".*", NUMERICS, "isorun does not know what it changes")
 _PATTERNS: Final = tuple(re.compile(rule.pattern) for rule in RULES)
 
@@ -125,10 +126,10 @@ _SHOWN: Final = 200
 
 
 def rule_for(name: str) -> tuple[int, FactRule]:
-    """The place of the rule that a fact falls under, and the rule."""
-    for place, pattern in enumerate(_PATTERNS):
+    """The rank of the rule that a fact falls under, and the rule."""
+    for rank, pattern in enumerate(_PATTERNS):
         if pattern.fullmatch(name):
-            return place, RULES[place]
+            return rank, RULES[rank]
     return len(RULES), _UNKNOWN
 
 
@@ -208,9 +209,9 @@ def _differences(
     names: Iterable[str], a: Mapping[str, str], b: Mapping[str, str]
 ) -> Iterator[tuple[int, int, str, FactDifference]]:
     for name in names:
-        place, rule = rule_for(name)
+        rank, rule = rule_for(name)
         item = FactDifference(name, _safe(name, a.get(name)), _safe(name, b.get(name)), rule.kind, rule.reason)
-        yield _KINDS.index(rule.kind), place, name, item
+        yield _KINDS.index(rule.kind), rank, name, item
 
 
 def _safe(name: str, value: str | None) -> str | None:
@@ -262,8 +263,8 @@ def _effective_facts(record: RunRecord) -> dict[str, str]:
         if isinstance(item, Mapping):
             digest = str(item.get("sha256", ""))[:_SHORT]
             libraries.setdefault(library_name(str(item.get("name", ""))), []).append(digest)
-    told = {f"math library {name}": ", ".join(sorted(digests)) for name, digests in libraries.items()}
-    return {name: value for name, value in facts.items() if not _OF_THE_RUN.fullmatch(name)} | told
+    by_library = {f"math library {name}": ", ".join(sorted(digests)) for name, digests in libraries.items()}
+    return {name: value for name, value in facts.items() if not _OF_THE_RUN.fullmatch(name)} | by_library
 
 
 def library_name(file: str) -> str:

@@ -117,7 +117,7 @@ def _dry_run(study: Study, options: argparse.Namespace, store: workflow.Store) -
     if not final:
         print("  its name and the ids of its runs are not known yet: the store that is made with the first run has")
         print("  a part in them, because something secret is withheld from the records")
-    for line in study.factors.told() if study.factors is not None else ():
+    for line in study.factors.in_words() if study.factors is not None else ():
         print(f"  {harmless(line)}")
     for cell in cells[:_MOST_SHOWN]:
         shown = f"{cell.id}  " if final else ""

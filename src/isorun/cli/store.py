@@ -7,8 +7,8 @@ isorun store redact DB_HOST        takes what is recorded of a variable out of r
 isorun store redact --value -      the same for a value, which is read from standard input
 
 redact --dry-run lists where the values stand, with exit code 3 where they do. Without it the code is 3 where something
-could not be reached. Cells keep their ids: finished runs are used again. Backups, what was sent to others, and disk
-blocks that are free now are not reached.
+could not be reached, or a hash alone was recorded of a variable, so that its value is to be given. Cells keep their
+ids: finished runs are used again. Backups, what was sent to others, and disk blocks that are free now are not reached.
 
 Stores in folders only: one behind a URL is looked after by what brings it.
 """
@@ -112,7 +112,7 @@ def _value_in(place: str) -> str:
 
 def _tell_redacted(done: Redacted, options: argparse.Namespace) -> int:
     holds = bool(done.records or done.files)
-    code = 3 if done.unreached or (done.dry_run and holds) else 0
+    code = 3 if done.unreached or done.value_unknown or (done.dry_run and holds) else 0
     if options.json:
         cli.print_json(done.to_json())
         return code
@@ -128,10 +128,7 @@ def _tell_redacted(done: Redacted, options: argparse.Namespace) -> int:
         print(f"  {path}")
     if done.dry_run and len(done.files) > _SHOWN:
         print(f"  and {len(done.files) - _SHOWN:,} more (all of them with --json)")
-    if done.fields_only:
-        print(f"  {', '.join(done.fields_only)}: only its own fields; texts hold such a value for other reasons, too")
-    if done.not_found:
-        print(f"  {', '.join(done.not_found)}: nothing is recorded of it")
+    _tell_variables(done)
     for where, why in done.unreached[:_SHOWN]:
         print(f"  not reached: {where}: {why}")
     if len(done.unreached) > _SHOWN:
@@ -140,7 +137,21 @@ def _tell_redacted(done: Redacted, options: argparse.Namespace) -> int:
         print(
             "  backups, what was sent to others and free blocks of the disk are not reached: change the secret itself"
         )
+    if done.value_unknown:
+        words = shlex.join(["store", "redact", *(["--store", options.store] if options.store else [])])
+        print(f"next: isorun {words} {' '.join(done.value_unknown)} --value -   (or --value-from-env)")
     return code
+
+
+def _tell_variables(done: Redacted) -> None:
+    """What is to be said of variables, each by its name."""
+    if done.fields_only:
+        print(f"  {', '.join(done.fields_only)}: only its own fields; texts hold such a value for other reasons, too")
+    if done.not_found:
+        print(f"  {', '.join(done.not_found)}: nothing is recorded of it")
+    if done.value_unknown:
+        told = ", ".join(done.value_unknown)
+        print(f"  {told}: its value is not known here (a hash alone was recorded), so logs may still hold it")
 
 
 def _folder(action: str, store: str | None) -> Path:

@@ -28,6 +28,8 @@ from isorun.study.parsing import CONTAINER, INTERPRETER, PACKAGES
 from isorun.worker.levels import OWN_VARIABLES
 
 __all__ = [
+    "CODE",
+    "NO_ROOM",
     "AbstractEnvironment",
     "Environments",
     "Folders",
@@ -42,6 +44,8 @@ __all__ = [
 Make = Callable[[Path], None]
 """Calls `Made.make` for one folder, in a process that can be ended."""
 
+NO_ROOM: Final = "make room, or name another folder: ISORUN_CACHE=…; then run again: what was finished is kept"
+"""The next step where the disk is full."""
 _LOOK_SECONDS: Final = 0.1
 _TIMES_MADE: Final = 3
 CODE: Final = "code"
@@ -119,7 +123,7 @@ class Prepared:
         del folders
         return nullcontext(lambda: None)
 
-    def told(self, exit_code: int, output: str) -> tuple[int, str]:
+    def end_inside(self, exit_code: int, output: str) -> tuple[int, str]:
         """The signal that ended the command inside, 0 for none; and why it never began, empty where it did.
 
         exit_code: of what is around the command. output: the end of what was printed.
@@ -271,13 +275,13 @@ def _wait_for(
     lock: IO[str], declared: Environment, tell: Callable[[str], None], is_stopped: Callable[[], bool]
 ) -> None:
     """Hold the lock, which the kernel takes back from a process that dies; ExecutionError when stopped meanwhile."""
-    told = False
+    is_said = False
     while not is_stopped():
         with suppress(BlockingIOError):
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not told:
+        if not is_said:
             tell(f"waiting for another isorun, which makes the environment {declared.name}")
-            told = True
+            is_said = True
         time.sleep(_LOOK_SECONDS)
     raise ExecutionError(f"the environment {declared.name} was not waited for")
 

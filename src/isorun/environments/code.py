@@ -11,20 +11,25 @@ committed again, whatever an earlier run changed or left in it. What the run its
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import functools
+import hashlib
+import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
-from isorun.environments import CODE, Made
+from isorun.environments import CODE, NO_ROOM, Made
 from isorun.errors import ExecutionError
 from isorun.study import Environment
-from isorun.study.code import git, repository_of, told_version
+from isorun.study.code import git, repository_of, version_in_words
 from isorun.worker.usercode import code_version
 
 __all__ = ["Checkout", "CodeVersion", "checkout_of"]
@@ -32,6 +37,7 @@ __all__ = ["Checkout", "CodeVersion", "checkout_of"]
 _TREE: Final = "tree"
 _BYTECODE: Final = "__pycache__"
 _FILES_TOLD: Final = 3
+_SAID: Final = 400
 _SUBMODULE: Final = "160000 "
 """How git lists a commit of another repository among its files."""
 
@@ -41,7 +47,7 @@ def checkout_of(declared: Environment, working_folder: Path) -> Environment:
     repository = repository_of(working_folder)
     if repository is None:
         raise ExecutionError(
-            f"the code {told_version(declared.code)} of the environment {declared.name!r} cannot be checked out",
+            f"the code {version_in_words(declared.code)} of the environment {declared.name!r} cannot be checked out",
             found=f"no repository around {working_folder}",
             hint="run the study where its repository is",
         )
@@ -69,7 +75,7 @@ class Checkout:
     version: Mapping[str, Any]
     _look: Callable[[], _State]
 
-    def told(self) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    def after_the_run(self) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         """When the run has ended: what the record says of the code, and notes on what the run did to it."""
         now = self._look()
         moved = now.commit != self.version["commit"]
@@ -100,6 +106,8 @@ class CodeVersion(Made):
     def __init__(self, declared: Environment) -> None:
         self._declared = declared
         self._settings: dict[str, Any] = dict(declared.settings)
+        self._new: dict[Path, str] = {}
+        """What git's difference was when a tree was new, by its hash: filters and line ends make one."""
 
     def made_from(self) -> Any:
         """Nothing but the version: whatever else is declared, the checkout is the same."""
@@ -107,7 +115,7 @@ class CodeVersion(Made):
 
     def make(self, folder: Path, tell: Callable[[str], None]) -> None:
         """Check the commit out, and link in what the repository does not have."""
-        tell(f"checking out {told_version(self._declared.code)}")
+        tell(f"checking out {version_in_words(self._declared.code)}")
         self._restore(folder / _TREE)
 
     @contextmanager
@@ -135,16 +143,16 @@ class CodeVersion(Made):
 
     def _restore(self, tree: Path) -> _State:
         """The tree as it was committed, with the submodules and links that belong there."""
-        version, repository = told_version(self._declared.code), Path(self._settings["repository"])
+        version, repository = version_in_words(self._declared.code), Path(self._settings["repository"])
         what = f"the code {version} of the environment {self._declared.name!r} cannot be checked out"
         hint = f"git -C {repository} worktree prune, then run again"
-        _check_out(repository, self._settings["commit"], tree, what, hint, kept=self._kept)
+        _check_out(repository, self._settings["commit"], tree, what, hint, new=self._new, kept=self._kept)
         for name, commit, own in self._submodules:
-            told, next_step = (
+            failing, next_step = (
                 f"{what}: its submodule {name} at {commit[:10]}",
                 f"git -C {own} fetch --all, then run again",
             )
-            _check_out(own, commit, tree / name, told, next_step)
+            _check_out(own, commit, tree / name, failing, next_step, new=self._new)
         self._link(repository / self._settings["below"], tree / self._settings["below"], version)
         return self._look(tree)
 
@@ -158,10 +166,11 @@ class CodeVersion(Made):
         return _State(own.commit, tuple(changed), tuple(left))
 
     @functools.cached_property
-    def _kept(self) -> tuple[str, ...]:
-        """The links, as seen from the top of the tree."""
+    def _kept(self) -> dict[str, Path]:
+        """The links, as seen from the top of the tree, and where each leads."""
         below = Path(self._settings["below"])
-        return tuple((below / name).as_posix() for name in self._settings.get("links", ()))
+        study = Path(self._settings["repository"]) / below
+        return {(below / name).as_posix(): study / name for name in self._settings.get("links", ())}
 
     @functools.cached_property
     def _submodules(self) -> tuple[tuple[str, str, Path], ...]:
@@ -172,45 +181,82 @@ class CodeVersion(Made):
             what = f"the study's folder {self._settings['below']} is not in the code {version}"
             raise ExecutionError(what, hint="name a later version, or move the study file to a folder that it has")
         for name in self._settings.get("links", ()):
-            place = working / name
-            if place.is_symlink() and place.readlink() == study / name:
+            link = working / name
+            if link.is_symlink() and link.readlink() == study / name:
                 continue
-            if place.exists() or place.is_symlink():
+            if link.exists() or link.is_symlink():
                 what = f"links: {name} cannot be linked, because the code {version} has it itself"
                 raise ExecutionError(what, hint=f"take {name} out of links")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(study / name)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(study / name)
 
 
-def _check_out(repository: Path, commit: str, tree: Path, what: str, hint: str, *, kept: tuple[str, ...] = ()) -> None:
-    """A commit in a worktree of its own: one that is there is restored. what: the error, if that fails."""
-    if _restored(tree, commit, kept):
+def _check_out(
+    repository: Path,
+    commit: str,
+    tree: Path,
+    what: str,
+    hint: str,
+    *,
+    new: dict[Path, str],
+    kept: Mapping[str, Path] = MappingProxyType({}),
+) -> None:
+    """A commit in a worktree of its own: one that is there is restored, or made anew. what: the error, if that fails.
+
+    new: what trees differed in when they were new, which is kept there.
+    """
+    if _restored(tree, commit, kept, new.get(tree, "")):
         return
     if not (tree.is_dir() and not any(tree.iterdir())):  # of a submodule there is an empty folder
         shutil.rmtree(tree, ignore_errors=True)
     # Twice: the place may be known to git from a checkout that was killed half way, and locked by it.
     done = git(repository, "worktree", "add", "--force", "--force", "--detach", str(tree), commit, seconds=None)
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise ExecutionError(what, found=said[-1], hint=hint)
+        raise ExecutionError(what, found=_said(done), hint=NO_ROOM if _is_full(done.stderr) else hint)
+    new[tree] = _difference(tree) if _state(tree, kept).changed else ""
 
 
-def _restored(tree: Path, commit: str, kept: tuple[str, ...]) -> bool:
-    """Whether the tree is that commit now, with nothing beside it; where it can be made so, it is."""
+def _said(done: subprocess.CompletedProcess[str]) -> str:
+    """Why git failed: the first of its complaints is the cause, and the last is only what came of it."""
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines[-1:]
+    return "; ".join(dict.fromkeys(told))[:_SAID] or f"exit code {done.returncode}"
+
+
+def _is_full(said: str) -> bool:
+    return any(os.strerror(number) in said for number in (errno.ENOSPC, errno.EDQUOT))
+
+
+def _restored(tree: Path, commit: str, kept: Mapping[str, Path], new: str) -> bool:
+    """Whether the tree is that commit now, with nothing beside it; where it can be made so, it is.
+
+    new: what it differed in when it was new, as a hash: only that may be changed in it.
+    """
     state = _state(tree, kept)
     if not state.commit:
         return False
     if state.commit == commit and not state.changed and not state.left:
         return True
     if state.commit != commit or state.changed:
-        git(tree, "-c", "submodule.recurse=false", "checkout", "--force", "--detach", commit, seconds=None)
+        done = git(tree, "-c", "submodule.recurse=false", "checkout", "--force", "--detach", commit, seconds=None)
+        if done.returncode != 0:  # a lock that a killed git has left is one: without it nothing is ever restored
+            return False
         # Bytecode is known by the second its source was written in: that of a changed source may pass for the other's.
         state = _state(tree, kept, bytecode=True)
     for name in state.left:
         _remove(tree / name)
     now = _state(tree, kept)
+    if now.commit != commit or now.left:
+        return False
     # What a new checkout differs in already (filters, line ends) stays so, and is told.
-    return now.commit == commit and not now.left
+    return not now.changed or _difference(tree) == new
+
+
+def _difference(tree: Path) -> str:
+    """What all changes of committed files are known by."""
+    words = ("--binary", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all")
+    changes = git(tree, "diff", "HEAD", *words, seconds=None).stdout
+    return hashlib.sha256(changes.encode(errors="surrogateescape")).hexdigest()
 
 
 def _remove(path: Path) -> None:
@@ -220,7 +266,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _state(tree: Path, kept: tuple[str, ...] = (), *, bytecode: bool = False) -> _State:
+def _state(tree: Path, kept: Mapping[str, Path] = MappingProxyType({}), *, bytecode: bool = False) -> _State:
     """What a worktree is now; without a commit where there is none. kept: links, which belong there.
 
     bytecode: whether Python's own counts as left behind. Files that the repository ignores do: a training that finds
@@ -247,13 +293,17 @@ def _state(tree: Path, kept: tuple[str, ...] = (), *, bytecode: bool = False) ->
     return _State(words[1], changed, tuple(_left(tree, filter(None, beside.stdout.split("\0")), kept, bytecode)))
 
 
-def _left(tree: Path, names: Iterable[str], kept: tuple[str, ...], bytecode: bool) -> Iterator[str]:
+def _left(tree: Path, names: Iterable[str], kept: Mapping[str, Path], bytecode: bool) -> Iterator[str]:
     for entry in names:
         name = entry.rstrip("/")
-        if name in kept or (name.rpartition("/")[2] == _BYTECODE and not bytecode):
+        path = tree / name
+        if name in kept and path.is_symlink() and path.readlink() == kept[name]:
             continue
-        if any(link.startswith(f"{name}/") for link in kept):
-            yield from _left(tree, sorted(f"{name}/{path.name}" for path in (tree / name).iterdir()), kept, bytecode)
+        if name.rpartition("/")[2] == _BYTECODE and not bytecode:
+            continue
+        is_around = any(link.startswith(f"{name}/") for link in kept)
+        if is_around and path.is_dir() and not path.is_symlink():
+            yield from _left(tree, sorted(f"{name}/{below.name}" for below in path.iterdir()), kept, bytecode)
         else:
             yield name
 

@@ -26,9 +26,9 @@ __all__ = [
     "ASK",
     "OLDEST",
     "REPLACED",
+    "FoundPython",
     "InterpreterEnvironment",
     "Interpreters",
-    "ToldPython",
     "check_command",
     "find_program",
     "interpreters_of",
@@ -39,22 +39,22 @@ REPLACED: Final = ("python", "python3")
 """What a command may begin with for the environment's own Python."""
 OLDEST: Final = (3, 8)
 """The oldest Python that the worker runs in."""
-ASK: Final = "import sys; print('isorun-probe %d %d %s' % (sys.version_info[:2] + (sys.executable or '',)))"
+ASK: Final = "import sys; print('isorun-python %d %d %s' % (sys.version_info[:2] + (sys.executable or '',)))"
 """What any Python answers, however old; it loads nothing for it."""
 _PYTHON_NAME: Final = re.compile(r"(?:.*/)?python3?(?:\.\d+)?")
-_ANSWER: Final = re.compile(r"isorun-probe (\d+) (\d+) ?(.*)")
+_ANSWER: Final = re.compile(r"isorun-python (\d+) (\d+) ?(.*)")
 _SILENT_SECONDS: Final = 2.0
 _PROBE_SECONDS: Final = 30.0
 
 
-class ToldPython(NamedTuple):
+class FoundPython(NamedTuple):
     """What a Python says of itself: its version, and where it really lies, empty where it does not know."""
 
     version: tuple[int, int]
     path: str
 
     @classmethod
-    def of(cls, answer: str) -> ToldPython | None:
+    def of(cls, answer: str) -> FoundPython | None:
         """The answer to `ASK`; None where that was no Python."""
         found = _ANSWER.fullmatch(answer.strip())
         return cls((int(found[1]), int(found[2])), found[3]) if found else None
@@ -153,7 +153,7 @@ class Interpreters:
         path = find_program(named, variables, working_folder, what="the interpreter")
         with self._lock:
             if path not in self._known:
-                _probe(path, variables, working_folder)
+                _ask(path, variables, working_folder)
                 self._known.add(path)
         return path
 
@@ -201,7 +201,7 @@ def _missing(program: str, candidate: Path, what: str) -> str:
     )
 
 
-def _probe(path: str, variables: Mapping[str, str], working_folder: Path) -> None:
+def _ask(path: str, variables: Mapping[str, str], working_folder: Path) -> None:
     """Ask as the run will be started: what `python` is may depend on the folder (pyenv) and on variables."""
     try:
         asked = subprocess.Popen(
@@ -218,11 +218,11 @@ def _probe(path: str, variables: Mapping[str, str], working_folder: Path) -> Non
         raise _not_python(path, str(error)) from error
     with asked:
         said, complained = _answer(asked, path)
-    told = ToldPython.of(said)
-    if asked.returncode != 0 or told is None:
+    found = FoundPython.of(said)
+    if asked.returncode != 0 or found is None:
         raise _not_python(path, _first_line(complained or said) or f"exit code {asked.returncode}")
-    if told.version < OLDEST:
-        raise _not_python(path, told.name)
+    if found.version < OLDEST:
+        raise _not_python(path, found.name)
 
 
 def _answer(asked: subprocess.Popen[str], path: str) -> tuple[str, str]:

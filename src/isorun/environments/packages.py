@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -20,21 +21,24 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.environments import Prepared, callers_variables, keep
+from isorun.environments import NO_ROOM, Prepared, callers_variables, keep
 from isorun.environments.interpreter import InterpreterEnvironment, Interpreters, find_program, is_python
 from isorun.errors import ExecutionError
 from isorun.study import FUNCTION, Environment
-from isorun.study.parts import lines_elsewhere, package_settings
-from isorun.worker.usercode import hash_of_file
+from isorun.study.parts import lines_elsewhere, lock_content, package_settings
 
 __all__ = ["RESOLVED", "PackagesEnvironment", "Resolved"]
 
 RESOLVED: Final = "resolved.json"
-_PLACE: Final = "venv"
+_VENV: Final = "venv"
 _VERSION: Final = re.compile(r"3\.\d+(?:\.\d+)?")
 _PIP_FOR_OTHERS: Final = (22, 3)
 """From this one on pip installs for another interpreter, so that none need be in the environment."""
-_NO_ROOM: Final = "make room, or name another folder: ISORUN_CACHE=…; then run again: what was finished is kept"
+_HEARD: Final = re.compile(
+    r"(?:PIP|UV|CMAKE|SETUPTOOLS|SKBUILD)_|(?:CC|CXX|FC|(?:C|CPP|CXX|F|LD|ARCH|RUST)FLAGS)$", re.IGNORECASE
+)
+"""Variables that installers listen to, and the compilers that they start."""
+_NAMES_FILES: Final = re.compile(r"FIND_LINKS|CONSTRAINT|OVERRIDE|REQUIREMENT|CONFIG_FILE", re.IGNORECASE)
 _SHOWN: Final = 1_000
 _VERSIONS_SHOWN: Final = 8
 _FROM_VERSIONS: Final = re.compile(r"\(from versions: ([^)]*)\)")
@@ -65,31 +69,42 @@ class PackagesEnvironment(InterpreterEnvironment):
         self._settings = package_settings(declared.settings, f"environments.{declared.name}.settings", None)
 
     def made_from(self) -> Any:
-        """Requirements in any order, the content of the lock, and the Python below: its version and platform."""
+        """Requirements in any order, the content of the lock, and the Python below: its version and platform.
+
+        And what the study itself tells the installer by variables. Those of the caller are the way to a registry, as
+        they are for everything else that is installed here.
+        """
         below = self._python_below()
         settings = {**self._settings, "requirements": sorted(self._settings.get("requirements", ()))}
         settings.pop("lock", None)  # whatever it is called
-        return [below[1:], settings]
+        told = {name: value for name, value in self._declared.env.items() if _HEARD.match(name)}
+        named = [
+            _content_of(self.study_folder / word.removeprefix("file://"))
+            for name in sorted(told)
+            if _NAMES_FILES.search(name)
+            for word in re.findall(r"[^\s,]+", told[name])
+        ]
+        return [below[1:], settings, *([told, named] if told else [])]
 
     def make(self, folder: Path, tell: Callable[[str], None]) -> None:
         """Make the virtual environment, install, and keep what was installed: without that it counts for nothing."""
         python, _, version, _ = self._python_below()
-        place, variables = folder / _PLACE, self._variables()
+        venv, variables = folder / _VENV, self._variables()
         maker = _Uv.found(variables) or _Pip(python, variables)
         lock = self._settings.get("lock")
-        told = ", ".join([*self._settings.get("requirements", ()), *([lock] if lock else [])])
-        tell(f"installing {told} for Python {version} with {maker.name}")
+        wanted = ", ".join([*self._settings.get("requirements", ()), *([lock] if lock else [])])
+        tell(f"installing {wanted} for Python {version} with {maker.name}")
         try:
-            maker.make(python, place)
-            maker.install(place, [*(["-r", self._checked_lock(lock)] if lock else []), *self._requirements()])
+            maker.make(python, venv)
+            maker.install(venv, [*(["-r", self._checked_lock(lock)] if lock else []), *self._requirements()])
         except _MakerFailed as failed:
             raise ExecutionError(
-                f"the packages of the environment {self._declared.name!r} cannot be installed",
+                f"the packages of the environment {self._declared.name!r} ({wanted}) cannot be installed",
                 found=failed.said,
                 # By what is required, since a study with factors names no environment.
-                hint=failed.hint or f"change {told} in the study, then run again: what was finished is kept",
+                hint=failed.hint or f"change {wanted} in the study, then run again: what was finished is kept",
             ) from None
-        keep(folder / RESOLVED, {"python": version, "packages": _installed(place), "made_by": maker.name})
+        keep(folder / RESOLVED, {"python": version, "packages": _installed(venv), "made_by": maker.name})
 
     def _requirements(self) -> list[str]:
         return ["--", *self._settings["requirements"]] if self._settings.get("requirements") else []
@@ -97,27 +112,28 @@ class PackagesEnvironment(InterpreterEnvironment):
     def _checked_lock(self, name: str) -> str:
         """The lock, which must be the one that the study was read with: the environment is known by its content."""
         lock = self.study_folder / name
-        found = hash_of_file(lock) if lock.is_file() else ""
-        if found != self._settings["sha256"]:
+        try:
+            content, found = lock_content(lock), "another content"
+        except OSError as error:
+            content, found = b"", error.strerror or str(error)
+        if hashlib.sha256(content).hexdigest() != self._settings["sha256"]:
             what = (
                 f"the lock {name} of the environment {self._declared.name!r} is not the one that the study began with"
             )
-            raise ExecutionError(
-                what, found="another content" if found else "no such file", hint="start the study again"
-            )
-        if lines := lines_elsewhere(lock.read_text(encoding="utf-8", errors="replace")):
+            raise ExecutionError(what, found=found, hint="start the study again")
+        if lines := lines_elsewhere(content.decode(errors="replace"), lock.name):
             raise ExecutionError(f"the lock {lock} does not hold all that it asks for", found=lines[0])
         return str(lock)
 
     def prepare(self, command: Sequence[str], working_folder: Path) -> Prepared:
         """The program inside: any Python without a path is the environment's own, all else is found in it first."""
-        place = self.folder / _PLACE
+        venv = self.folder / _VENV
         found = self._variables()
-        path = f"{place / 'bin'}{os.pathsep}{found.get('PATH', os.defpath)}"
-        variables = {**found, "VIRTUAL_ENV": str(place), "PATH": path}
+        path = f"{venv / 'bin'}{os.pathsep}{found.get('PATH', os.defpath)}"
+        variables = {**found, "VIRTUAL_ENV": str(venv), "PATH": path}
         interpreter = ""
         if command[0] == FUNCTION or ("/" not in command[0] and is_python(command[0])):
-            interpreter = self._own_python(place, "python" if command[0] == FUNCTION else command[0])
+            interpreter = self._own_python(venv, "python" if command[0] == FUNCTION else command[0])
         program = interpreter or find_program(command[0], variables, working_folder)
         resolved = self._resolved
         made = {"python": interpreter, "packages": resolved.packages, "packages_made_by": resolved.made_by}
@@ -127,8 +143,8 @@ class PackagesEnvironment(InterpreterEnvironment):
     def _resolved(self) -> Resolved:
         return Resolved(self.folder)
 
-    def _own_python(self, place: Path, name: str) -> str:
-        python = place / "bin" / name
+    def _own_python(self, venv: Path, name: str) -> str:
+        python = venv / "bin" / name
         if not os.access(python, os.X_OK):
             raise ExecutionError(
                 f"the environment {self._declared.name!r} has no {name}",
@@ -184,12 +200,23 @@ def _asked(known: Interpreters, name: str, variables: Mapping[str, str], folder:
     return str(really), str(implementation), str(version), str(platform)
 
 
-def _installed(place: Path) -> dict[str, str]:
+def _installed(venv: Path) -> dict[str, str]:
     """What `pip freeze` would say: each distribution with its version, read from what was installed."""
-    folders = [str(path) for path in place.glob("lib*/python*/site-packages")]
+    folders = [str(path) for path in venv.glob("lib*/python*/site-packages")]
     found = importlib.metadata.distributions(path=folders)
     names = {re.sub(r"[-_.]+", "-", one.metadata["Name"]).lower(): one.version for one in found}
     return dict(sorted(names.items()))
+
+
+def _content_of(path: Path) -> Any:
+    """What a file holds, or which files lie in a folder, by their sizes and times; None where there is neither."""
+    try:
+        if path.is_dir():
+            found = sorted(path.iterdir())
+            return [[one.name, one.stat().st_size, one.stat().st_mtime_ns] for one in found if one.is_file()]
+        return hashlib.sha256(lock_content(path)).hexdigest()
+    except (OSError, ValueError):
+        return None
 
 
 class _MakerFailed(Exception):
@@ -219,7 +246,7 @@ class _Maker:
         )
         if done.returncode != 0:
             said = _told(done.stderr) or _told(done.stdout) or f"exit code {done.returncode}"
-            raise _MakerFailed(said, _NO_ROOM if os.strerror(errno.ENOSPC) in said else hint)
+            raise _MakerFailed(said, NO_ROOM if os.strerror(errno.ENOSPC) in said else hint)
         return done.stdout
 
 
@@ -244,11 +271,11 @@ class _Uv(_Maker):
         except _MakerFailed:
             return ""
 
-    def make(self, python: str, place: Path) -> None:
-        self._run([self._program, "venv", "--no-project", "--python", python, str(place)], "uv venv")
+    def make(self, python: str, venv: Path) -> None:
+        self._run([self._program, "venv", "--no-project", "--python", python, str(venv)], "uv venv")
 
-    def install(self, place: Path, what: Sequence[str]) -> None:
-        python = str(place / "bin" / "python")
+    def install(self, venv: Path, what: Sequence[str]) -> None:
+        python = str(venv / "bin" / "python")
         self._run([self._program, "pip", "install", "--python", python, *what], "")
 
 
@@ -271,13 +298,13 @@ class _Pip(_Maker):
         found = re.match(r"(\d+)\.(\d+)", self._version)
         return found is not None and (int(found[1]), int(found[2])) >= _PIP_FOR_OTHERS
 
-    def make(self, python: str, place: Path) -> None:
+    def make(self, python: str, venv: Path) -> None:
         without = ["--without-pip"] if self._serves_others else []
         hint = "install uv, or the venv and pip of this Python"
-        self._run([python, "-m", "venv", *without, str(place)], hint)
+        self._run([python, "-m", "venv", *without, str(venv)], hint)
 
-    def install(self, place: Path, what: Sequence[str]) -> None:
-        inside = str(place / "bin" / "python")
+    def install(self, venv: Path, what: Sequence[str]) -> None:
+        inside = str(venv / "bin" / "python")
         pip = [self._python, "-m", "pip", "--python", inside] if self._serves_others else [inside, "-m", "pip"]
         options = ["--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--no-warn-script-location"]
         self._run([*pip, "install", *options, *what], "")
@@ -288,6 +315,8 @@ def _told(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     errors = [_FROM_VERSIONS.sub(_latest, line) for line in errors if not line.startswith("Ignored the following")]
+    if errors == ["Exception:"]:  # pip itself has failed, and says why at the end
+        errors = lines[-1:]
     if not errors:
         first = next((at for at, line in enumerate(lines) if line.startswith(("×", "error:"))), 0)
         errors = [line.lstrip("×╰─▶│ ").removeprefix("error: ") for line in lines[first:]]

@@ -87,13 +87,13 @@ class Job:
     isolate: bool = False
 
     @property
-    def told_seed(self) -> int:
+    def given_seed(self) -> int:
         """What `{seed}` is filled with: the run's seed, or the one that is kept where random streams are parted."""
         if "streams" not in self.environment.switches:
             return self.seed
-        from isorun.worker.frameworks.switches import told_seed  # noqa: PLC0415  few environments ask for that
+        from isorun.worker.frameworks.switches import given_seed  # noqa: PLC0415  few environments ask for that
 
-        return told_seed(self.environment.switches, self.seed)
+        return given_seed(self.environment.switches, self.seed)
 
     @property
     def run_id(self) -> str:
@@ -112,7 +112,7 @@ class Job:
     def filled(self, run_folder: Path) -> Job:
         """The same job with every placeholder replaced, in the command and in the names of files."""
         fixed = {
-            "seed": str(self.told_seed),
+            "seed": str(self.given_seed),
             "repeat": str(self.cell.repeat),
             "level": str(self.cell.level),
             "run_dir": str(run_folder.absolute()),

@@ -389,7 +389,7 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell, c
         written, printed = reading.finish(job.working_folder, began_unix, whole=whole)
         requested = {**ended.requested, **workshop.given_files.untouched(given, secrets)}
         ended = replace(ended, lines=printed, files=written, requested=requested)
-        version, notes = checkout.told() if checkout else (code.result() if code else {}, [])
+        version, notes = checkout.after_the_run() if checkout else (code.result() if code else {}, [])
         ended = replace(ended, notes=(*ended.notes, *(Note(*note) for note in notes)))
         return _with_events(ended, read_run_folder(ready.folder, held), version)
     except Exception as error:
@@ -400,7 +400,7 @@ def _exit_inside(ended: Exit, ready: ReadyRun, tail: str) -> tuple[Exit, str]:
     """The end of the command itself, which something may have been around, and why it never began, if it did not."""
     if not ended.exit_code:
         return ended, ""
-    number, why = ready.prepared.told(ended.exit_code, tail)
+    number, why = ready.prepared.end_inside(ended.exit_code, tail)
     return (replace(ended, exit_code=None, signal=signal_name(number)) if number else ended), why
 
 

@@ -146,7 +146,7 @@ def _switched(job: Job) -> dict[str, str]:
 
 
 def _level_variables(job: Job, threads: int, base: Mapping[str, str]) -> dict[str, str]:
-    seed = job.told_seed if job.cell.level.fixes_seed else None
+    seed = job.given_seed if job.cell.level.fixes_seed else None
     seeds = seed_environment(job.seed, take_seeds=job.cell.take_seeds)
     steps = {} if job.environment.steps is None else {STEPS: str(job.environment.steps)}
     look = {AUDIT: job.environment.look} if job.environment.look else {}

@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import combinations
 from typing import Final
 
@@ -155,17 +155,16 @@ class Edit:
         return Edit(self.parameter, self.meaning, self.after, self.before, self.value, rises)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Action:
-    """What makes the next trial from another one: one edit or several at once. parameters: what it leads to."""
+    """What makes the next trial from another one: one edit or several at once. parameters: what it leads to.
+
+    configuration: what the next trial will be known by.
+    """
 
     edits: tuple[Edit, ...]
     parameters: Mapping[str, Value]
-
-    @cached_property
-    def configuration(self) -> Configuration:
-        """What the next trial will be known by."""
-        return configuration_of(self.parameters)
+    configuration: Configuration
 
 
 def edit(parameter: Parameter, before: Value, after: Value) -> Edit:
@@ -292,7 +291,7 @@ def single_edits(
     """
     known = set(tried)
     idle = frozenset() if with_idle else idle_parameters(search.space, origin.parameters)
-    failing = _failing(search)
+    failing, acting = _failing(search), _acting_on(search, origin)
     actions = []
     for name, value in origin.parameters.items():
         parameter = search.parameters.get(name)
@@ -304,8 +303,7 @@ def single_edits(
                 continue  # what the user built, by another name
             if (name, repr(target)) in failing:
                 continue
-            one = edit(parameter, value, target)
-            made = untried(search, origin, Action((one,), led_to(search, origin, (one,))), known, rng)
+            made = untried(search, origin, acting((edit(parameter, value, target),)), known, rng)
             if made is not None:
                 known.add(made.configuration)
                 actions.append(made)
@@ -341,10 +339,27 @@ def untried(
         parameter, value = search.parameters.get(name), action.parameters[name]
         if parameter is not None and parameter.holds(value):
             for other in _targets(parameter, value, rng, anywhere=False):
-                made = Action(action.edits, {**action.parameters, name: other})
-                if made.configuration not in tried:
-                    return made
+                whole = {**action.parameters, name: other}
+                if (configuration := configuration_of(whole)) not in tried:
+                    return Action(action.edits, whole, configuration)
     return None
+
+
+def _acting_on(search: Search, origin: Trial) -> Callable[[tuple[Edit, ...]], Action]:
+    """What makes actions on a trial of edits. There are hundreds, so what they have in common is found once."""
+    base = configuration_of(origin.parameters)
+    place = {name: at for at, (name, _) in enumerate(base)}
+
+    def action(edits: tuple[Edit, ...]) -> Action:
+        whole = led_to(search, origin, edits)
+        if search.has_branches:
+            return Action(edits, whole, configuration_of(whole))
+        pairs = list(base)
+        for one in edits:
+            pairs[place[one.parameter]] = one.parameter, repr(one.value)
+        return Action(edits, whole, tuple(pairs))
+
+    return action
 
 
 def led_to(search: Search, origin: Trial, edits: Sequence[Edit]) -> dict[str, Value]:
@@ -390,7 +405,10 @@ def _in_branch(search: Search, whole: dict[str, Value], best: Trial, changed: se
 
 
 def _has(trial: Trial, one: Edit) -> bool:
-    return one.parameter in trial.parameters and repr(trial.parameters[one.parameter]) == repr(one.value)
+    value = trial.parameters.get(one.parameter)
+    return (value is one.value or value == one.value) and repr(value) == repr(
+        one.value
+    )  # True is 1, and no such choice
 
 
 def _targets(parameter: Parameter, value: Value, rng: np.random.Generator, *, anywhere: bool) -> Iterator[Value]:
@@ -453,22 +471,16 @@ def jumps(
         together = [together[place] for place in rng.choice(len(together), size=_MOST_JUMPS, replace=False)]
     if worth is not None:
         together.sort(key=worth, reverse=True)
-    # There may be hundreds of jumps, so what they have in common is found once.
-    premises, base = _premises(search.space), configuration_of(origin.parameters)
-    place = {name: at for at, (name, _) in enumerate(base)}
+    premises, acting = _premises(search.space), _acting_on(search, origin)
     for some in together:
         changed = {one.parameter for one in some}
         if len(changed) < len(some):
             continue
-        made = Action(some, led_to(search, origin, some))
+        made = acting(some)
         if not changed <= made.parameters.keys() or any(_is_idle(name, made.parameters, premises) for name in changed):
             continue
-        pairs = list(base)
-        for one in some:
-            pairs[place[one.parameter]] = one.parameter, repr(one.value)
-        configuration = made.configuration if search.has_branches else tuple(pairs)
-        if configuration not in known:
-            known.add(configuration)
+        if made.configuration not in known:
+            known.add(made.configuration)
             yield made
 
 

@@ -511,19 +511,20 @@ def _with_parameters(search: Search) -> list[Trial]:
 
 
 def _size(search: Search) -> float:
-    """How many configurations there are; without end where not every trial has every parameter."""
-    names = {frozenset(trial.parameters) for trial in _with_parameters(search)}
+    """How many configurations there are; without end where not every trial has every parameter that has a choice."""
+    names = {frozenset(trial.parameters.keys() & search.parameters.keys()) for trial in _with_parameters(search)}
     return size_of(search.space) if names == {frozenset(search.parameters)} else math.inf
 
 
 def _exhausted(search: Search) -> Iterator[Bug]:
     over, size = _with_parameters(search), _size(search)
-    distinct = len({trial.configuration for trial in over})
+    first = {trial.configuration: trial.number for trial in reversed(over)}
+    distinct = len(first)
     if not over or is_complete(search):
         return
     if distinct >= size:
-        evidence = f"all {size:.0f} configurations of the space were tried"
-        yield Bug("exhausted-space", over[-1].number, evidence)
+        evidence = f"all {size:.0f} configurations of the space were tried" if size > 1 else "the space has no choice"
+        yield Bug("exhausted-space", max(first.values()), evidence)
         return
     numbers = {trial.number for trial, _ in _repeats(over)}
     latest = over[-_NOTHING_NEW:]

@@ -34,6 +34,7 @@ TRUSTED: Final = 0.5
 """From this trust on, counts from elsewhere are what a chance mostly comes from, and are named as its reason."""
 _LATEST: Final = 5
 _IN_VAIN: Final = 10
+_GO_ON_BY_CHANGES: Final = ("performance", "ineffective-search", "duplicates")
 _CONDITIONS: Final = (
     {"slow": "that converge slowly", "oscillating": "that oscillate", "normal": "that converge"},
     {
@@ -211,7 +212,11 @@ def diagnose(
 
 def _bug_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
     running = {trial.number for trial in told.search.trials if trial.state == "running"}
+    is_told = any(bug.kind == "exhausted-space" for bug in told.bugs)
+    is_tried = not told.actions and (is_told or not told.search.space)
     for bug in told.bugs:
+        if is_tried and is_told and bug.kind in _GO_ON_BY_CHANGES:
+            continue  # one sentence says for all of them that there is nothing to change
         step = told.steps.go_on
         if bug.kind == "stalled-trial" and bug.since_trial in running:
             message = f"trial {bug.since_trial} can be tried again once its process is gone"
@@ -221,7 +226,7 @@ def _bug_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
             step = told.steps.end
         elif bug.kind == "repeated-failure":
             message = "the same failure comes again: mend it, or leave the value out of the space; then go on"
-        elif bug.kind == "exhausted-space":
+        elif bug.kind == "exhausted-space" or is_tried:
             message = "there is nothing new to try in this space: it needs more to change"
             step = told.steps.widen
         elif not told.steps.is_repaired:
@@ -249,7 +254,8 @@ def _other_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
     over = [trial for trial in search.trials if trial.is_over]
     without = [trial.number for trial in over if trial.state == "finished" and not trial.has_score]
     if without:
-        said = f"{count(len(without), 'trial')} ended without a number as score (NaN or none), first trial {without[0]}"
+        said = f"{count(len(without), 'trial')} ended without a number as score (NaN, infinite or none), "
+        said += f"first trial {without[0]}"
         yield Condition("no-score", said, told.steps.look)
     silent = failed_silently(search)
     if silent:

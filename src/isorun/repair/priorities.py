@@ -25,7 +25,16 @@ import numpy.typing as npt
 from isorun.diagnose import Symptoms
 from isorun.repair.actions import Action, Edit, edit, idle_parameters, jumps, led_to, single_edits, untried
 from isorun.repair.bugs import records_above
-from isorun.repair.searches import KEEP, UNKNOWN_SYMPTOMS, Configuration, Parameter, Search, Trial, Value
+from isorun.repair.searches import (
+    KEEP,
+    UNKNOWN_SYMPTOMS,
+    Configuration,
+    Parameter,
+    Search,
+    Trial,
+    Value,
+    configuration_of,
+)
 
 __all__ = [
     "UNTESTED",
@@ -162,8 +171,10 @@ def observations(search: Search) -> list[Observation]:
     over = [trial for trial in search.trials if trial.is_over and (trial.has_score or trial.state != "finished")]
     over = over[-_RECENT:]
     found = []
-    idle = [idle_parameters(search.space, trial.parameters) for trial in over]
+    idle: dict[int, frozenset[str]] = {}
     for i, j, parameter in _neighbours(search, over):
+        if i not in idle:
+            idle[i] = idle_parameters(search.space, over[i].parameters)
         if parameter.name in idle[i]:  # and in the other one, for all else is equal there
             continue
         for one, other in ((over[i], over[j]), (over[j], over[i])):
@@ -175,7 +186,7 @@ def observations(search: Search) -> list[Observation]:
 
 def _neighbours(search: Search, trials: Sequence[Trial]) -> Iterator[tuple[int, int, Parameter]]:
     """The places of every two trials that differ in one parameter alone, and that parameter."""
-    if len(trials) < 2:
+    if len(trials) < 2 or not search.space:
         return
     names = [parameter.name for parameter in search.space]
     codes = np.array([_codes([trial.parameters.get(name, _MISSING) for trial in trials]) for name in names])
@@ -278,12 +289,12 @@ def trust_in(prior: Prior, search: Search) -> float:
 def _odds(prior: Prior, parameter: Parameter, values: Sequence[Any]) -> npt.NDArray[np.float64]:
     """By trial and trial: the log odds that going from the value of the one to that of the other improves."""
     labels: dict[str, tuple[int, Value]] = {}
-    places = np.zeros(len(values), dtype=int)
-    for place, value in enumerate(values):
-        if value is _MISSING:
-            places[place] = -1
-        else:
-            places[place] = labels.setdefault(parameter.label(value), (len(labels), value))[0]
+    known = {"": -1}  # that of trials without this parameter
+    written = ["" if value is _MISSING else repr(value) for value in values]
+    for text, value in zip(written, values, strict=True):
+        if text not in known:
+            known[text] = labels.setdefault(parameter.label(value), (len(labels), value))[0]
+    places = np.array([known[text] for text in written])
     table = np.zeros((len(labels) + 1, len(labels) + 1))  # the last row and column: trials without this parameter
     for i, one in labels.values():
         for j, other in labels.values():
@@ -292,7 +303,8 @@ def _odds(prior: Prior, parameter: Parameter, values: Sequence[Any]) -> npt.NDAr
                 forth, back = (prior.probability(way, UNKNOWN_SYMPTOMS) for way in (there, there.reversed))
                 table[i, j] = math.log(max(forth, 1e-3) / max(back, 1e-3))
                 table[j, i] = -table[i, j]
-    return table[places[:, None], places[None, :]]
+    found: npt.NDArray[np.float64] = table[places[:, None], places[None, :]]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,7 +431,7 @@ def _afresh(
         idle = idle_parameters(search.space, {**origin.parameters, **{name: one.value for name, one in wanted.items()}})
         edits = tuple(one for name, one in wanted.items() if name not in idle)
         whole = led_to(search, origin, edits)
-        made = Action(tuple(one for one in edits if one.parameter in whole), whole)
+        made = Action(tuple(one for one in edits if one.parameter in whole), whole, configuration_of(whole))
         if edits and made.configuration not in tried:
             return made
     return None

@@ -58,7 +58,7 @@ def configuration_of(parameters: Mapping[str, Value]) -> Configuration:
     return tuple(sorted((name, repr(value)) for name, value in parameters.items()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trial:
     """One configuration that was tried.
 
@@ -82,7 +82,7 @@ class Trial:
     process: int | None = None
     as_built: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def configuration(self) -> Configuration:
         """What two equal trials share."""
         return configuration_of(self.parameters)

@@ -87,7 +87,15 @@ def _by_noise(result: JudgedGain) -> str:
 
 
 def _chance(chance: float) -> str:
-    return "less than 0.1 %" if chance < 0.001 else f"{100 * chance:.2g} %"
+    if chance < 0.001 or chance > 0.999:
+        return "less than 0.1 %" if chance < 0.5 else "more than 99.9 %"
+    return (
+        f"{100 * chance:.2g} %"
+        if chance < 0.1
+        else f"{100 * chance:.0f} %"
+        if chance < 0.99
+        else f"{100 * chance:.1f} %"
+    )
 
 
 def _planned(result: JudgedGain) -> str:

@@ -51,7 +51,7 @@ _OTHERS: Final = frozenset(("key", "packed", "writer.lock", "claims.lock", "stor
 _NEW: Final = "store.sqlite.redacted"
 _NAME: Final = re.compile(r"[A-Za-z_]\w{0,199}")
 _FRAME: Final = re.compile(rb"\d{1,12} [0-9a-f]{8} (\d{1,18}) (\{.*\})", re.DOTALL)
-_HASHED: Final = re.compile(r"<sha256:[0-9a-f]+>")
+_HASHED: Final = re.compile(r"<sha256:([0-9a-f]+)>")
 _HALF_WRITTEN: Final = re.compile(r"\.\d+-[0-9a-f]{8}\.tmp\Z|record\.json\.gz\.[0-9a-f]{16}\.tmp\Z")
 _MOST_PASSES: Final = 100
 
@@ -68,8 +68,10 @@ class Redacted:
     """What `redact` did, or with dry_run would do. records: how many of the database held something to take out.
 
     files: those that were replaced, the database not among them. fields_only: variables with a value too common to be
-    looked for in texts. not_found: variables of which nothing is recorded. unreached: what still holds a value, or may
-    hold one, and why. resumed: whether an earlier call, which was killed, is finished with this one.
+    looked for in texts. not_found: variables of which nothing is recorded. value_unknown: variables of which a hash
+    alone was recorded, of a value that is known from nowhere, so that texts may still hold it. unreached: what still
+    holds a value, or may hold one, and why. resumed: whether an earlier call, which was killed, is finished with this
+    one.
     """
 
     store: str
@@ -78,6 +80,7 @@ class Redacted:
     files: tuple[str, ...] = ()
     fields_only: tuple[str, ...] = ()
     not_found: tuple[str, ...] = ()
+    value_unknown: tuple[str, ...] = ()
     unreached: tuple[tuple[str, str], ...] = ()
     resumed: bool = False
 
@@ -90,6 +93,7 @@ class Redacted:
             "files": list(self.files),
             "fields_only": list(self.fields_only),
             "not_found": list(self.not_found),
+            "value_unknown": list(self.value_unknown),
             "unreached": [{"where": where, "why": why} for where, why in self.unreached],
             "resumed": self.resumed,
         }
@@ -144,6 +148,7 @@ def redact(
         tuple(found.files),
         tuple(sorted(wanted.common)),
         tuple(name for name in dict.fromkeys(names) if name not in wanted.seen),
+        tuple(wanted.value_unknown()),
         tuple(sorted({**found.unreached, **left}.items())),
         bool(earlier["names"] or earlier["values"]),
     )
@@ -193,7 +198,8 @@ class _Wanted:
     """What is to be taken out, and how texts and JSON look without it.
 
     apart: markers differ by value, under the store's key, because cells would be the same without. common: variables
-    with a value that is taken out of their own fields alone. seen: variables of which something was found.
+    with a value that is taken out of their own fields alone. seen: variables of which something was found. hashed:
+    starts of the hashes that stand in fields instead of a value, by variable.
     """
 
     def __init__(self, names: tuple[str, ...], key: bytes, *, apart: bool) -> None:
@@ -201,6 +207,8 @@ class _Wanted:
         self.values: dict[str, str] = {}
         self.common: set[str] = set()
         self.seen: set[str] = set()
+        self.hashed: dict[str, set[str]] = {}
+        self._told: set[str] = set()
         self.apart = apart
         self.key = key
         self._forms: dict[str, str] = {}
@@ -216,12 +224,21 @@ class _Wanted:
 
     def take(self, values: Mapping[str, str]) -> None:
         """Values with the variables they belong to, empty for none."""
+        self._told |= {hashlib.sha256(value.encode(errors="surrogateescape")).hexdigest() for value in values}
         for value, name in values.items():
             if is_too_common(value):
                 self.common |= {name} if name and value else set()
             else:
                 self.values[value] = name or self.values.get(value, "")
         self._prepare()
+
+    def value_unknown(self) -> list[str]:
+        """Variables with a hash that is of no value that was given or found: texts were searched without it."""
+        return sorted(
+            name
+            for name, starts in self.hashed.items()
+            if not all(any(told.startswith(start) for told in self._told) for start in starts)
+        )
 
     def tell_apart(self) -> None:
         """Let each value have its own marker."""
@@ -304,9 +321,11 @@ class _Wanted:
                 yield from self.learned(item, within)
         elif isinstance(node, dict):
             for name, item in node.items():
-                if within in _OWN_FIELDS - {_HASHES} and name in self.names:
-                    given = item if isinstance(item, list) else [item]
-                    yield from ((one, name) for one in given if isinstance(one, str) and not _is_hidden(one))
+                if within in _OWN_FIELDS and name in self.names:
+                    given = [one for one in (item if isinstance(item, list) else [item]) if isinstance(one, str)]
+                    starts = {start for one in given if (start := _start_of_hash(one, within))}
+                    self.hashed.setdefault(name, set()).update(starts)
+                    yield from ((one, name) for one in given if within != _HASHES and not _is_hidden(one))
                 else:
                     yield from self.learned(item, name)
 
@@ -338,6 +357,14 @@ def _is_taken_out(text: str) -> bool:
 def _is_hidden(text: str) -> bool:
     """Whether it is no value, but what stands for one."""
     return not text or _is_taken_out(text) or _HASHED.fullmatch(text) is not None
+
+
+def _start_of_hash(text: str, within: str) -> str:
+    """What is known of a value of which a hash is recorded; empty where it is no hash."""
+    if within == _HASHES:
+        return "" if _is_hidden(text) else text
+    found = _HASHED.fullmatch(text)
+    return found[1] if found else ""
 
 
 @dataclass(slots=True)

@@ -208,9 +208,9 @@ def as_known(study: Study, cell: Cell) -> Cell:
 
 def withheld_hashes(study: Study, key: bytes | None) -> dict[str, dict[str, str]]:
     """By approach and environment, the hashes of those of which something is withheld."""
-    places = study.environments.items()
+    environments = study.environments.items()
     hashes = {
-        approach: {name: withheld_hash(study, item, place, key) for name, place in places}
+        approach: {name: withheld_hash(study, item, environment, key) for name, environment in environments}
         for approach, item in study.approaches.items()
     }
     return {approach: {name: found for name, found in items.items() if found} for approach, items in hashes.items()}

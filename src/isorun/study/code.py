@@ -7,7 +7,6 @@ below it and the hash of all that differs from that.
 from __future__ import annotations
 
 import difflib
-import os
 import re
 import subprocess
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from typing import Any, Final
 
 from isorun.errors import StudyError
 from isorun.study.parsing import as_mapping, as_table, as_text, as_texts, shown
-from isorun.worker.usercode import GIT, code_version
+from isorun.worker.usercode import GIT, code_version, git_variables
 
 __all__ = [
     "WORKING_COPY",
@@ -25,7 +24,7 @@ __all__ = [
     "is_shallow",
     "repository_of",
     "resolved",
-    "told_version",
+    "version_in_words",
 ]
 
 WORKING_COPY: Final = "."
@@ -39,13 +38,12 @@ def git(folder: Path, *words: str, seconds: float | None = _SECONDS) -> subproce
     No hook and no monitor that a repository names is run. Filters that its settings name (LFS) are, as in any checkout
     that the user makes there: without them the files would be others.
     """
-    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = [*GIT, *words]
     try:
         return subprocess.run(
             command,
             cwd=folder,
-            env={**own, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
+            env={**git_variables(), "LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -115,7 +113,7 @@ def resolved(ref: str, where: str, folder: Path) -> dict[str, str]:
     commit = asked.stdout.strip()
     # Where it knows no such option, git says it again before the answer.
     commit = commit.rpartition("\n")[2]
-    if asked.returncode != 0 or not commit:
+    if asked.returncode != 0 or not _ID.fullmatch(commit):  # "^REF" is answered, too, and means all but that
         raise _no_ref(ref, where, folder)
     return {"commit": commit}
 
@@ -143,7 +141,7 @@ def is_shallow(folder: Path) -> bool:
     return git(folder, "rev-parse", "--is-shallow-repository").stdout.strip() == "true"
 
 
-def told_version(code: Mapping[str, Any]) -> str:
+def version_in_words(code: Mapping[str, Any]) -> str:
     """A version for people: the ref, and where it led."""
     changed = " with changes" if code.get("diff") else ""
     return f"{code['ref']} ({code['commit'][:10]}{changed})"

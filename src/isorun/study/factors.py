@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from isorun.errors import StudyError, known_names
 from isorun.study import Environment
-from isorun.study.code import code_settings, told_version
+from isorun.study.code import code_settings, version_in_words
 from isorun.study.parsing import (
     CONTAINER,
     INTERPRETER,
@@ -107,19 +107,19 @@ class FactorDesign:
         tables = {name: factor.to_json() for name, factor in self.factors.items()}
         return {"design": self.design, BASELINE: dict(self.baseline), **tables}
 
-    def told(self) -> Iterator[str]:
+    def in_words(self) -> Iterator[str]:
         """The design in lines for people: what is varied, from where, and in which environments."""
         yield f"{self.design} design of {_some(len(self.factors), 'factor')}: {_some(len(self.points), 'environment')}"
         if self.resolution:
             yield f"  {_MEANING[self.resolution]}"
         for name, factor in self.factors.items():
             tell = KINDS[factor.kind].tell
-            values = (f"{value}{tell(value, told)}" for value, told in factor.values.items())
+            values = (f"{value}{tell(value, meant)}" for value, meant in factor.values.items())
             yield f"  {name}: {', '.join(values)}; baseline {self.baseline[name]}"
         if self.chosen:
             first = self.chosen[0]
-            told = f"  the baseline is the first value of {', '.join(self.chosen)}"
-            yield f'{told}; to say another: baseline = {{ {first} = "{self.baseline[first]}" }}'
+            chosen = f"  the baseline is the first value of {', '.join(self.chosen)}"
+            yield f'{chosen}; to say another: baseline = {{ {first} = "{self.baseline[first]}" }}'
 
 
 def _some(number: int, noun: str) -> str:
@@ -226,7 +226,7 @@ KINDS: Final[Mapping[str, FactorKind]] = {
     "code": FactorKind(
         lambda declared, item, where: code_settings(item, declared.beside.get("links"), where, declared.folder),
         lambda environment, _factor, value: replace(environment, code=value),
-        tell=lambda _value, code: f" {told_version(code).partition(' ')[2]}",
+        tell=lambda _value, code: f" {version_in_words(code).partition(' ')[2]}",
         beside=("links",),
     ),
     "image": FactorKind(

@@ -41,8 +41,8 @@ class Commit:
 
     def to_json(self) -> dict[str, str]:
         """Plain JSON."""
-        told = {"commit": self.id, "subject": self.subject, "author": self.author, "date": self.date}
-        return {**({"ref": self.ref} if self.ref else {}), **told}
+        known = {"commit": self.id, "subject": self.subject, "author": self.author, "date": self.date}
+        return {**({"ref": self.ref} if self.ref else {}), **known}
 
 
 _FIELDS: Final = "%H%x00%T%x00%P%x00%aI%x00%an%x00%s"
@@ -149,7 +149,7 @@ class CommitRange:
                 yield (self.known[own[0].parents[0]], *own)
 
     def meant(self, row: Sequence[Commit], low: int, high: int) -> tuple[Commit, ...]:
-        """All commits that may be meant where the result changed between two places of a row.
+        """All commits that may be meant where the result changed between two positions of a row.
 
         One that holds the same files as the one before it changed nothing.
         """

@@ -6,9 +6,12 @@ Each has a short form beside the other keys of an environment (`onednn = "off"`,
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
-from collections.abc import Mapping
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +19,15 @@ from isorun.errors import StudyError, known_names
 from isorun.study.parsing import CONTAINER, PACKAGES, as_mapping, as_one_of, as_table, as_text, as_texts, shown
 from isorun.worker.frameworks.switches import STREAM_NAMES, SWITCHES
 
-__all__ = ["ENGINES", "image_settings", "lines_elsewhere", "package_settings", "switch_value", "with_parts_apart"]
+__all__ = [
+    "ENGINES",
+    "image_settings",
+    "lines_elsewhere",
+    "lock_content",
+    "package_settings",
+    "switch_value",
+    "with_parts_apart",
+]
 
 _PACKAGE_KEYS: Final = {"packages": "requirements", "lock": "lock"}
 """The short form of an environment with packages of its own: what the settings of that kind are called beside it."""
@@ -111,6 +122,8 @@ def package_settings(value: Any, where: str, folder: Path | None) -> dict[str, A
             raise StudyError(f"{where}.requirements: that is no requirement", found=shown(text), allowed=allowed)
         if _leads_elsewhere(text):
             raise StudyError(f"{where}.requirements: {_ELSEWHERE}", found=shown(text), allowed=_CONTENT, hint=_PINNED)
+        if not _REQUIREMENT.fullmatch(text.strip()):
+            raise StudyError(f"{where}.requirements: that is no requirement", found=shown(text), allowed=_CONTENT)
     lock = as_text(table.get("lock", ""), f"{where}.lock")
     if not wanted and not lock:
         raise StudyError(f"{where}: there are no packages", allowed='packages = ["NAME==VERSION"], or lock = "FILE"')
@@ -121,44 +134,135 @@ def package_settings(value: Any, where: str, folder: Path | None) -> dict[str, A
 def _hash_of(lock: str, where: str, folder: Path | None) -> str:
     path = (folder or Path()) / lock
     try:
-        content = path.read_bytes()
-        if lines := lines_elsewhere(content.decode(errors="replace")):
-            raise StudyError(f"{where}.lock: {_ELSEWHERE}", found=shown(lines[0]), allowed=_CONTENT, hint=_PINNED)
-        return hashlib.sha256(content).hexdigest()
+        content = lock_content(path)
     except OSError as error:
         found = f"{path}: {error.strerror or error}"
         raise StudyError(
             f"{where}.lock: it cannot be read", found=found, allowed="a file such as requirements.txt"
         ) from None
+    if lines := lines_elsewhere(content.decode(errors="replace"), path.name):
+        what = f"{where}.lock: {_ELSEWHERE}, or is no line of a lock"
+        raise StudyError(what, found=shown(lines[0]), allowed=_CONTENT, hint=_PINNED)
+    return hashlib.sha256(content).hexdigest()
 
 
-def lines_elsewhere(text: str) -> list[str]:
-    """The lines of a lock that lead to what its own content does not tell: other files, folders, a branch."""
-    lines = [_COMMENT.sub("", line).strip() for line in text.replace("\\\n", " ").splitlines()]
-    return [line for line in lines if line and (_INCLUDES.match(line) or _leads_elsewhere(line))]
+def lock_content(path: Path) -> bytes:
+    """What a lock holds; OSError for what is no file, or none of a lock's size: a pipe or a device may never end."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "that is no plain file")
+    with path.open("rb") as file:
+        content = file.read(_LARGEST_LOCK + 1)
+    if len(content) > _LARGEST_LOCK:
+        raise OSError(errno.EFBIG, f"more than {_LARGEST_LOCK >> 20} MiB are no lock")
+    return content
+
+
+def lines_elsewhere(text: str, name: str = "") -> list[str]:
+    """The lines of a lock that may lead to what its own content does not tell: other files, folders, a branch.
+
+    Lines are taken together and apart as pip does. What is none of the lines that are known to stand for themselves is
+    among them. name: that of the file, by which installers know a pylock.toml.
+    """
+    if _PYLOCK.fullmatch(name):
+        return _packages_elsewhere(text)
+    return [line for line in _lines_as_read(text) if not _stands_for_itself(line)]
+
+
+def _lines_as_read(text: str) -> Iterator[str]:
+    begun: list[str] = []
+    for line in text.removeprefix("\ufeff").splitlines():
+        is_comment = _COMMENT.match(line) is not None
+        if line.endswith("\\") and not is_comment:
+            begun.append(line.strip("\\"))
+            continue
+        yield _COMMENT.sub("", "".join((*begun, " " if is_comment else "", line))).strip()
+        begun = []
+    yield _COMMENT.sub("", "".join(begun)).strip()
+
+
+def _stands_for_itself(line: str) -> bool:
+    words = line.split()
+    first = next((number for number, word in enumerate(words) if word.startswith("-")), len(words))
+    wanted, options = " ".join(words[:first]), words[first:]
+    if not wanted:
+        return _are_known(options)
+    known = all(word.startswith(_OF_REQUIREMENTS) for word in options if word.startswith("-"))
+    return known and not _leads_elsewhere(wanted) and _REQUIREMENT.fullmatch(wanted) is not None
+
+
+def _are_known(options: list[str]) -> bool:
+    """Whether these are options of an installer that name no file and no folder."""
+    left = list(options)
+    while left:
+        name, sign, value = left.pop(0).partition("=")
+        if name in _ALONE and not sign:
+            continue
+        if name not in _WITH_TEXT and name not in _WITH_ADDRESS:
+            return False
+        value = value if sign else left.pop(0) if left else ""
+        if name in _WITH_ADDRESS and not value.strip("'\"").startswith(("https://", "http://")):
+            return False
+    return True
+
+
+def _packages_elsewhere(text: str) -> list[str]:
+    """The same for a pylock.toml: the packages that are a folder or a file, or have no whole commit."""
+    try:
+        packages = tomllib.loads(text).get("packages", [])
+        return [str(package.get("name")) for package in packages if _is_elsewhere(package)]
+    except (tomllib.TOMLDecodeError, AttributeError, TypeError) as error:
+        return [f"no pylock.toml: {error}"]
+
+
+def _is_elsewhere(package: Mapping[str, Any]) -> bool:
+    versioned = package.get("vcs")
+    if "directory" in package or (versioned and not _COMMIT.fullmatch(str(versioned.get("commit-id")))):
+        return True
+    parts = [package.get("archive"), package.get("sdist"), versioned, *package.get("wheels", ())]
+    return any(part and ("path" in part or str(part.get("url")).startswith("file:")) for part in parts)
 
 
 def _leads_elsewhere(requirement: str) -> bool:
     """Whether it names a folder, a file, or what a branch has today: what is installed can change under it."""
-    if requirement.startswith("-"):
-        return False  # an option of the installer
-    wanted = re.split(r"\s;|;\s|\s--", requirement, maxsplit=1)[0].strip()
+    wanted = _SECRET.sub("//", re.split(r"\s;|;\s", requirement, maxsplit=1)[0].strip())
+    if "${" in wanted:  # pip fills in variables
+        return True
     if "://" in wanted:
         fixed = _VERSIONED.search(wanted) is None or _AT_COMMIT.search(wanted) is not None
         return "file:" in wanted.lower() or not fixed
     return bool(_PATH.search(wanted))
 
 
-_INCLUDES: Final = re.compile(r"(?:-[rce]|--(?:requirements?|constraints?|editable|overrides?)\b)|(?:path|file)\s*[=:]")
-_COMMENT: Final = re.compile(r"(?:^|\s)#.*")
+_LARGEST_LOCK: Final = 16 << 20
+_PYLOCK: Final = re.compile(r"pylock(?:\.[^.]+)?\.toml")
+_NAME: Final = r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?"
+_EXTRAS: Final = rf"\[\s*(?:{_NAME}(?:\s*,\s*{_NAME})*)?\s*\]"
+_VERSION: Final = r"(?:===|[=~!<>]=|[<>])\s*[\w.*+!-]+"
+_VERSIONS: Final = rf"{_VERSION}(?:\s*,\s*{_VERSION})*(?:\s*,)?"
+_ADDRESS: Final = r"(?:(?:git|hg|svn|bzr)\+)?[a-z]+://\S+"
+_REQUIREMENT: Final = re.compile(
+    rf"(?:{_NAME}\s*(?:{_EXTRAS})?\s*(?:{_VERSIONS}|\(\s*{_VERSIONS}\s*\)|@\s*{_ADDRESS})?|{_ADDRESS})\s*(?:;.*)?",
+    re.ASCII,
+)
+_ALONE: Final = ("--no-index", "--pre", "--prefer-binary", "--require-hashes")
+_WITH_TEXT: Final = ("--no-binary", "--only-binary", "--trusted-host", "--use-feature")
+_WITH_ADDRESS: Final = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links")
+_OF_REQUIREMENTS: Final = ("--hash", "--config-setting", "--global-option", "-C")
+_COMMENT: Final = re.compile(r"(?:^|\s+)#.*$")
+_SECRET: Final = re.compile(r"//[^/@\s]*@")
 _VERSIONED: Final = re.compile(r"\b(?:git|hg|svn|bzr)\+|\bgit://")
-_AT_COMMIT: Final = re.compile(r"@[0-9a-f]{40}(?:[#?&\s]|$)")
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+_AT_COMMIT: Final = re.compile(rf"@{_COMMIT.pattern}(?:[#?&\s]|$)")
 _PATH: Final = re.compile(
-    r"^[.~$]|@\s*[.~$/]|^[^\[\]=<>!\"']*[/\\]|^file:|\.(?:whl|zip|tgz|tar(?:\.\w+)?)$", re.IGNORECASE
+    r"^[.~$]|@\s*[.~$/]|^[^\[\]=<>!\"']*[/\\]|^file:|\.(?:whl|zip|t[gbx]z|tlz|tar(?:\.\w+)?)(?:\[.*\])?$", re.IGNORECASE
 )
 _ELSEWHERE: Final = "that leads to a folder, a file or a branch, whose content can change while the text stays"
 _CONTENT: Final = "NAME==VERSION, an archive by its URL, or a repository at a whole commit: NAME @ git+https://…@COMMIT"
-_PINNED: Final = "put what it holds here; for code beside the study: PYTHONPATH in env, and code = REF for its versions"
+_PINNED: Final = (
+    "put what it holds here; for wheels of your own: PIP_FIND_LINKS in env; for code beside the study: PYTHONPATH in "
+    "env, and code = REF for its versions"
+)
 
 
 def image_settings(value: Any, where: str, *, whole: bool = True) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from isorun import plugins
@@ -90,7 +91,7 @@ _MOST_REPEATS: Final = 100
 _MAX_SEED: Final = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parameter:
     """One dimension of a space. step: the distance of neighbouring values; none for a continuous one."""
 
@@ -112,12 +113,12 @@ class Parameter:
             return 1
         return math.inf if step is None else math.floor((self.high - self.low) / step + 1e-9) + 1
 
-    @property
+    @cached_property
     def is_numeric(self) -> bool:
         """Whether its values are numbers, so that one is more or less than another."""
         return self.kind != "category" or all(map(_is_number, self.choices))
 
-    @property
+    @cached_property
     def _is_log(self) -> bool:
         if self.kind != "category":
             return self.log

@@ -72,7 +72,7 @@ def test_what_moves_the_result_is_told_and_what_does_not_is_left_open(no_shares)
     told, other = effect(found, "mode=b"), effect(found, "hash=1")
     assert told.tested.difference == pytest.approx(0.02, abs=0.003)
     assert told.p_corrected == pytest.approx(2 * told.tested.p)
-    assert not other.told
+    assert not other.is_claimed
     assert (told.tested.units, other.tested.units) == (6, 6)
     text = " ".join(str(found).split())
     assert text.startswith("acc is moved by mode: mode=b against a changes it by +")
@@ -176,7 +176,7 @@ def test_an_environment_without_runs_leaves_the_others(no_shares):
     failed = {"state": lambda cell: RunState.FAILED if cell.environment == "hash=1" else RunState.FINISHED}
     found = isorun.factors(study, store=trained(study, moved, **failed))
     assert effect(found, "hash=1").tested.difference is None
-    assert effect(found, "mode=b").told
+    assert effect(found, "mode=b").is_claimed
     assert {"runs-failed", "cells-missing"} <= {condition.code for condition in found.conditions}
 
 
@@ -202,7 +202,7 @@ def test_a_broken_environment_of_a_full_design_takes_only_its_own_effect_and_the
     ran = trained(study, moved, skip=lambda cell: "base=b" in cell.environment)
     found = isorun.factors(study, store=ran)
     told, broken = effect(found, "mode=b"), effect(found, "base=b")
-    assert told.told
+    assert told.is_claimed
     assert told.tested.difference == pytest.approx(0.02, abs=0.003)
     assert told.tested.units == effect(found, "base=c").tested.units == 6
     assert (broken.tested.units, broken.why_not) == (0, "no run with base=b finished")
@@ -254,7 +254,7 @@ def test_other_code_voids_a_difference_unless_the_code_is_the_factor(no_shares):
         return {"sources_sha256": "new" if "mode=b" in cell.environment else "old"}
 
     found = isorun.factors(study, store=trained(study, moved, code=code))
-    assert not effect(found, "mode=b").told
+    assert not effect(found, "mode=b").is_claimed
     assert found.verdict == "undecided"
     assert str(found).startswith("Undecided: mode=b differs, but no claim is made: the two sides were trained by")
 
@@ -286,7 +286,7 @@ def test_a_code_factor_is_meant_to_change_the_code(no_shares, monkeypatch):
         return {"sources_sha256": "new" if "mode=b" in cell.environment else "old"}
 
     found = isorun.factors(study, store=trained(study, moved, code=code))
-    assert effect(found, "mode=b").told
+    assert effect(found, "mode=b").is_claimed
     assert not any(item.why_not for item in (*found.effects, *found.interactions))
 
 
@@ -320,7 +320,7 @@ def test_a_full_design_tells_that_effects_do_not_add_up(no_shares):
     study = study_of(factors={"design": "full", **FACTORS})
     found = isorun.factors(study, store=trained(study, both_together))
     [item] = found.interactions
-    assert item.told
+    assert item.is_claimed
     assert item.tested.difference == pytest.approx(0.02, abs=0.003)
     assert effect(found, "mode=b").tested.difference == pytest.approx(0.01, abs=0.003)
     assert "The effects of hash=1 x mode=b do not add up" in " ".join(str(found).split())
@@ -361,6 +361,36 @@ def test_runs_that_never_vary_have_no_shares():
     assert found.shares[0].why_not
 
 
+def test_spreads_that_differ_are_told_with_an_effect(no_shares):
+    study = study_of(seeds=list(range(1, 13)))
+
+    def wider(by):
+        return lambda cell: (
+            0.8 + 0.02 + 0.001 * by * noise("n", cell.seed)
+            if "mode=b" in cell.environment
+            else 0.8 + 0.001 * noise("m", cell.seed)
+        )
+
+    codes = {}
+    for by in (1, 10):
+        found = isorun.factors(study, store=trained(study, wider(by)))
+        codes[by] = [one.message for one in found.conditions if one.code == "unequal-spreads"]
+        assert any(effect.is_claimed for effect in found.effects if effect.value == "b")
+    assert codes[1] == []
+    (message,) = codes[10]
+    assert message.startswith("mode=b: values spread ")
+    assert "times more than the baseline's" in message
+
+
+def test_seeds_that_no_two_sides_share_are_told(no_shares):
+    study = study_of(seeds=[1, 2, 3, 4])
+    store = trained(study, seeded, skip=lambda cell: (cell.seed > 2) == ("mode=b" in cell.environment))
+    found = isorun.factors(study, store=store)
+    told = [one.message for one in found.conditions if one.code == "cells-missing" and one.message.startswith("mode=b")]
+    assert len(told) == 1
+    assert told[0].endswith("not both sides have a finished run of seed 1, 2, 3, 4; nothing is known of it")
+
+
 def test_flips_of_a_factor_stand_beside_those_of_seeds(no_shares):
     study = study_of(approaches={"net": "python net.py", "tree": "python tree.py"})
 
@@ -384,7 +414,15 @@ def test_seeds_alone_turn_orders_and_ties_are_none():
     scores = {"a": {"p": {"1": 0.1, "2": 0.4}, "q": {"1": 0.1}}, "b": {"p": {"1": 0.2, "2": 0.3}, "q": {"1": 0.1}}}
     found = factor_flips(scores, [("p", "q")], factor="f", value="1", config="", level="")
     assert (found.seeds_turned, found.seeds_compared) == (1, 1)
-    assert (found.turned, found.compared) == (0, 1)
+    assert (found.turned, found.compared, found.share) == (0, 0, None)
+    assert (found.pairs, found.means_turned) == (1, 0)
+    scores = {
+        "a": {"p": {"1": 1.0, "2": 1.0, "3": 1.0}, "q": {"1": 0.0, "2": 1.0, "3": 1.0}},
+        "b": {"p": {"1": 0.0, "2": 1.0, "3": 0.0}, "q": {"1": 1.0, "2": 1.0, "3": 1.0}},
+    }
+    found = factor_flips(scores, [("p", "q")], factor="f", value="1", config="", level="")
+    assert (found.turned, found.compared, found.share) == (1, 1, 1.0)
+    assert (found.seeds_turned, found.seeds_compared) == (0, 1)
     assert factor_flips({"a": scores["a"]}, [("p", "q")], factor="f", value="1", config="", level="") is None
 
 
@@ -414,7 +452,7 @@ def test_questions_are_counted_where_predictions_were_kept(no_shares):
     told = effect(found, "mode=b")
     assert (told.tested.units, found.noun) == (30, "question")
     assert told.tested.difference == pytest.approx(1 / 3)
-    assert told.told
+    assert told.is_claimed
     assert any("these trained models" in note for note in found.notes)
 
 
@@ -438,7 +476,7 @@ def test_questions_of_another_metric_are_classes_whose_mean_is_the_metric(no_sha
             )
         )
     found = isorun.factors(study, store=store, value="map", unit="question")
-    assert (effect(found, "mode=b").tested.units, effect(found, "mode=b").told) == (9, True)
+    assert (effect(found, "mode=b").tested.units, effect(found, "mode=b").is_claimed) == (9, True)
     with pytest.raises(InputError, match="left no value of acc for each test question"):
         isorun.factors(study, store=store, unit="question")
 

@@ -391,6 +391,17 @@ def test_one_run_has_no_spread():
         isorun.claim(1.0, study={"acc": [0.9]}, metric="acc", unit="points")
 
 
+def test_the_option_that_names_the_column_is_called_as_it_is_here():
+    with pytest.raises(InputError, match="which column holds") as refused:
+        isorun.claim(1.0, study={"acc": [0.9, 0.8], "model": ["a", "a"]}, unit="points")
+    assert "metric=… (--metric on the command line)" in str(refused.value)
+
+
+def test_a_chance_is_told_in_plain_digits():
+    text = " ".join(str(isorun.claim(0.05, model="lenet5", data="mnist")).split())
+    assert "differ by as much in more than 99.9 % of pairs" in text
+
+
 def test_scales():
     assert [scale_of("acc", *ends) for ends in ((0.1, 0.9), (10, 90), (-1, 0.5), (1, 500))] == [
         "share",

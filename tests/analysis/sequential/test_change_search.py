@@ -34,16 +34,16 @@ def _quick_boundaries(request, monkeypatch):
 
 
 def driven(search, draw):
-    """The search, answered by a function of place and number of the draw; and how many draws it took."""
-    steps = search.steps()
+    """The search, answered by a function of position and number of the draw; and how many draws it took."""
+    requests = search.requests()
     made = {}
     try:
-        wanted = next(steps)
+        wanted = next(requests)
         while True:
-            for place, draws in wanted.items():
-                have = made.setdefault(place, [])
-                have += [draw(place, number) for number in range(len(have), draws)]
-            wanted = steps.send({place: list(made[place][:draws]) for place, draws in wanted.items()})
+            for position, draws in wanted.items():
+                have = made.setdefault(position, [])
+                have += [draw(position, number) for number in range(len(have), draws)]
+            wanted = requests.send({position: list(made[position][:draws]) for position, draws in wanted.items()})
     except StopIteration:
         return search, sum(map(len, made.values()))
 
@@ -55,7 +55,7 @@ def scores(count, draw, alpha=0.05, **options):
 def stepped(rng, *culprits, size=50.0, law=None):
     """Runs of a history in which each culprit moves the result by so much. law: a draw, by how far it is moved."""
     draw = law or LAWS["normal"][0]
-    return lambda place, _: float(draw(rng, size * sum(place >= culprit for culprit in culprits)))
+    return lambda position, _: float(draw(rng, size * sum(position >= culprit for culprit in culprits)))
 
 
 @pytest.mark.parametrize(("count", "culprit"), [(1, 1), (2, 1), (2, 2), (31, 1), (31, 16), (31, 31), (100, 37)])
@@ -77,11 +77,11 @@ def test_commits_that_do_not_run_widen_the_answer_and_never_make_it_wrong(count,
     culprit, broken = min(culprit, count), broken - {count}
     rng = np.random.default_rng(seed)
     value = stepped(rng, culprit, law=lambda generator, moved: generator.uniform() + moved)
-    search, _ = scores(count, lambda place, number: math.nan if place in broken else value(place, number))
+    search, _ = scores(count, lambda position, number: math.nan if position in broken else value(position, number))
     assert search.low < culprit <= search.high
     between = set(range(search.low + 1, search.high))
     assert between <= broken, "whatever is left between could not be run"
-    assert {probe.place for probe in search.probes if probe.likeness is Likeness.FAILED} <= broken
+    assert {probe.position for probe in search.probes if probe.likeness is Likeness.FAILED} <= broken
 
 
 @settings(max_examples=200, deadline=None)
@@ -102,12 +102,12 @@ def test_ends_that_do_not_differ_end_the_search_before_any_probe():
 
 def test_ends_that_differ_by_less_than_the_margin_are_equivalent():
     rng = np.random.default_rng(4)
-    search, _ = scores(4, lambda place, _: rng.normal(0, 0.01) + 0.02 * (place == 4), margin=1.0)
+    search, _ = scores(4, lambda position, _: rng.normal(0, 0.01) + 0.02 * (position == 4), margin=1.0)
     assert (search.differs, search.ended) == (False, "equivalent")
 
 
 def test_values_that_never_vary_decide_as_others_do():
-    search, _ = scores(20, lambda place, _: 0.5 if place < 7 else 0.25)
+    search, _ = scores(20, lambda position, _: 0.5 if position < 7 else 0.25)
     assert (search.low, search.high) == (6, 7)
     same, _ = scores(20, lambda *_: 0.5)
     assert same.differs is False
@@ -115,7 +115,7 @@ def test_values_that_never_vary_decide_as_others_do():
 
 def test_a_value_in_between_shows_two_changes_and_the_larger_is_followed():
     rng = np.random.default_rng(5)
-    search, _ = scores(16, lambda place, _: rng.normal() + 50 * (place >= 5) + 200 * (place >= 11))
+    search, _ = scores(16, lambda position, _: rng.normal() + 50 * (position >= 5) + 200 * (position >= 11))
     assert (search.low, search.high) == (10, 11)
     (other,) = search.others
     assert other[0] < 5 <= other[1]
@@ -125,7 +125,7 @@ def test_a_value_in_between_shows_two_changes_and_the_larger_is_followed():
 def test_a_second_change_that_no_probe_fell_between_is_noticed_at_the_end():
     """Both lie in the upper quarter, so that halving passes over the one on its way to the other."""
     rng = np.random.default_rng(6)
-    search, _ = scores(16, lambda place, _: rng.normal() + 50 * (place >= 13) + 50 * (place >= 15))
+    search, _ = scores(16, lambda position, _: rng.normal() + 50 * (position >= 13) + 50 * (position >= 15))
     found = search.high
     assert found in {13, 15}
     assert any(low < ({13, 15} - {found}).pop() <= high for low, high in search.others)
@@ -134,19 +134,21 @@ def test_a_second_change_that_no_probe_fell_between_is_noticed_at_the_end():
 def test_a_history_that_goes_back_and_forth_gives_a_commit_that_differs_from_its_neighbour():
     rng = np.random.default_rng(7)
     bad = {3, 4, 5, 9, 12, 13, 14, 15, 16}
-    search, _ = scores(16, lambda place, _: rng.normal() + 50 * (place in bad))
+    search, _ = scores(16, lambda position, _: rng.normal() + 50 * (position in bad))
     assert search.high - search.low == 1
     assert (search.low in bad, search.high in bad) == (False, True)
 
 
 def test_what_cannot_be_told_within_the_budget_leaves_a_range_after_two_tries():
     rng = np.random.default_rng(1)
-    search, runs = scores(64, lambda place, _: rng.normal() + (9 if place == 64 else 4.5 * (place > 0)), max_runs=6)
+    search, runs = scores(
+        64, lambda position, _: rng.normal() + (9 if position == 64 else 4.5 * (position > 0)), max_runs=6
+    )
     undecided = [probe for probe in search.probes if probe.likeness is Likeness.UNDECIDED]
     assert len(undecided) <= 2
     assert search.high - search.low >= 1
     assert runs <= 6 * (2 + len(search.probes))
-    blurred, _ = scores(64, lambda place, _: rng.normal() + 1.5 * (place / 64), max_runs=12, alpha=0.3)
+    blurred, _ = scores(64, lambda position, _: rng.normal() + 1.5 * (position / 64), max_runs=12, alpha=0.3)
     if blurred.differs:
         assert blurred.high - blurred.low > 1
 
@@ -154,14 +156,14 @@ def test_what_cannot_be_told_within_the_budget_leaves_a_range_after_two_tries():
 def test_a_run_that_fails_now_and_then_is_left_out_and_another_is_made():
     rng = np.random.default_rng(8)
     value = stepped(rng, 5)
-    search, _ = scores(8, lambda place, number: math.nan if number == 2 else value(place, number))
+    search, _ = scores(8, lambda position, number: math.nan if number == 2 else value(position, number))
     assert (search.low, search.high) == (4, 5)
 
 
 @pytest.mark.parametrize("end", [0, 8])
 def test_an_end_that_does_not_run_is_named(end):
     value = stepped(np.random.default_rng(9), 5)
-    search, runs = scores(8, lambda place, number: math.nan if place == end else value(place, number))
+    search, runs = scores(8, lambda position, number: math.nan if position == end else value(position, number))
     assert (search.broken, search.differs) == (end, None)
     assert runs < 20
 
@@ -170,8 +172,8 @@ def test_pairs_see_a_small_step_under_a_large_spread_of_seeds():
     seeds = np.random.default_rng(10).normal(0, 10, size=200)
     rng = np.random.default_rng(11)
 
-    def draw(place, number):
-        return seeds[number] + rng.normal(0, 0.01) + 0.2 * (place >= 13)
+    def draw(position, number):
+        return seeds[number] + rng.normal(0, 0.01) + 0.2 * (position >= 13)
 
     paired, _ = scores(16, draw, paired=True)
     assert (paired.low, paired.high) == (12, 13)
@@ -204,29 +206,40 @@ def bits(count, draw):
 
 
 @pytest.mark.parametrize("culprit", [1, 9, 16])
-def test_bits_take_one_run_a_commit(culprit):
-    search, runs = bits(16, lambda place, _: "new" if place >= culprit else "old")
+def test_bits_take_one_run_a_commit_and_both_sides_of_what_is_found_four_more(culprit):
+    search, runs = bits(16, lambda position, _: "new" if position >= culprit else "old")
     assert (search.low, search.high) == (culprit - 1, culprit)
-    assert runs == 4 + 4
+    assert runs == 4 + 4 + 8 + (culprit in {1, 16})
+
+
+@pytest.mark.parametrize("often", [0.2, 0.5])
+def test_bits_that_differ_by_chance_name_no_place(often):
+    rng, named, unsteady = np.random.default_rng(3), 0, 0
+    for _ in range(500):
+        search, _ = bits(16, lambda *_: bool(rng.random() < often))
+        unsteady += search.unsteady is not None
+        named += bool(search.differs) and search.unsteady is None
+    assert named <= 500 * BitSearch.chance + 4  # 1 in 256 at most
+    assert unsteady > 250
 
 
 def test_of_several_changes_of_bits_the_first_is_looked_for_and_the_others_are_told():
-    search, _ = bits(16, lambda place, _: f"{(place >= 3) + (place >= 12)}")
+    search, _ = bits(16, lambda position, _: f"{(position >= 3) + (position >= 12)}")
     assert (search.low, search.high) == (2, 3)
     assert search.others[0] == (8, 16)
 
 
 def test_an_end_whose_bits_change_from_run_to_run_is_named():
-    search, _ = bits(16, lambda place, number: f"{number}" if place == 16 else "old")
+    search, _ = bits(16, lambda position, number: f"{number}" if position == 16 else "old")
     assert (search.unsteady, search.differs) == (16, None)
-    search, _ = bits(16, lambda place, number: f"{number}" if place == 8 else str(place >= 4))
+    search, _ = bits(16, lambda position, number: f"{number}" if position == 8 else str(position >= 4))
     assert search.unsteady == 8
     assert search.low < 4 <= search.high
 
 
 def test_equal_bits_are_no_difference_and_commits_that_do_not_run_are_passed_over():
     assert bits(16, lambda *_: "old")[0].differs is False
-    search, _ = bits(16, lambda place, _: None if place in {7, 8} else str(place >= 8))
+    search, _ = bits(16, lambda position, _: None if position in {7, 8} else str(position >= 8))
     assert (search.low, search.high) == (6, 9)
 
 
@@ -239,9 +252,9 @@ def outcomes(law, effect, histories, culprits=1, **options):
     counts = {"right": 0, "range": 0, "wrong": 0, "none": 0, "runs": 0, "others": 0}
     for _ in range(histories):
         count = int(rng.integers(2, 65))
-        places = sorted(rng.choice(np.arange(1, count + 1), size=min(culprits, count), replace=False))
-        search, runs = scores(count, stepped(rng, *places, size=effect, law=law), alpha=ALPHA, **options)
-        holds = any(search.low < place <= search.high for place in places)
+        positions = sorted(rng.choice(np.arange(1, count + 1), size=min(culprits, count), replace=False))
+        search, runs = scores(count, stepped(rng, *positions, size=effect, law=law), alpha=ALPHA, **options)
+        holds = any(search.low < position <= search.high for position in positions)
         kind = "none" if not search.differs else "wrong" if not holds else "range"
         counts["right" if kind == "range" and search.high - search.low == 1 else kind] += 1
         counts["runs"] += runs

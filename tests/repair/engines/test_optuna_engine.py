@@ -562,6 +562,21 @@ def test_every_name_is_seen_before_it_is_used():
     assert set(isorun.repair.__all__) <= set(dir(isorun.repair))
 
 
+def test_what_a_database_says_is_told_and_not_what_optuna_takes_it_for(monkeypatch):
+    """Of half a file Optuna says that a commit failed, for instance because a text was too long."""
+    monkeypatch.setattr("isorun.repair.engines.optuna._check_sqlite", lambda *_: None)
+
+    def opened(_):
+        broken = sqlite3.DatabaseError("database disk image is malformed")
+        cause = pytest.importorskip("sqlalchemy").exc.DatabaseError("select 1", {}, broken)
+        raise optuna.exceptions.StorageInternalError("An exception is raised during the commit.") from cause
+
+    monkeypatch.setattr(optuna.storages, "get_storage", opened)
+    with pytest.raises(InputError, match="cannot be read") as told:
+        open_study("sqlite:///half.db", "s")
+    assert told.value.found == "database disk image is malformed"
+
+
 def test_half_a_line_of_a_journal_is_set_aside_before_anything_is_written_behind_it(tmp_path):
     path = tmp_path / "study.log"
     backend = optuna.storages.journal.JournalFileBackend(str(path))

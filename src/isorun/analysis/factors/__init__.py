@@ -68,7 +68,7 @@ class FactorEffect:
         return f"{self.factor}={self.value}"
 
     @property
-    def told(self) -> bool:
+    def is_claimed(self) -> bool:
         """Whether a difference is claimed: one that is no chance, at an error rate of 5 % over all effects."""
         return not self.why_not and self.p_corrected is not None and self.p_corrected < ALPHA
 
@@ -82,7 +82,7 @@ class FactorEffect:
             "mean_baseline": _mean(self.tested.low),
             "mean": _mean(self.tested.high),
             "test": self.tested.test or None,
-            "told": self.told,
+            "told": self.is_claimed,
             "why_not": self.why_not,
             "came_about": self.came_about,
             **self.held.to_json(),
@@ -111,7 +111,7 @@ class Interaction:
         return " x ".join(f"{factor}={value}" for factor, value in zip(self.factors, self.values, strict=True))
 
     @property
-    def told(self) -> bool:
+    def is_claimed(self) -> bool:
         """Whether it is claimed that the two do not add up."""
         return not self.why_not and self.p_corrected is not None and self.p_corrected < ALPHA
 
@@ -122,7 +122,7 @@ class Interaction:
             "values": list(self.values),
             **_numbers(self.tested, self.p_corrected),
             "aliases": list(self.aliases),
-            "told": self.told,
+            "told": self.is_claimed,
             **self.held.to_json(),
         }
 
@@ -193,13 +193,13 @@ class FactorEffects(Told):
     @property
     def moving(self) -> tuple[FactorEffect, ...]:
         """The effects that are claimed, the largest first."""
-        told = [effect for effect in self.effects if effect.told]
-        return tuple(sorted(told, key=lambda effect: -abs(effect.tested.difference or 0.0)))
+        claimed = [effect for effect in self.effects if effect.is_claimed]
+        return tuple(sorted(claimed, key=lambda effect: -abs(effect.tested.difference or 0.0)))
 
     @property
     def difference_told(self) -> bool:
         """Whether a difference or an interaction is claimed."""
-        return bool(self.moving) or any(item.told for item in self.interactions)
+        return bool(self.moving) or any(item.is_claimed for item in self.interactions)
 
     @property
     def verdict(self) -> str:

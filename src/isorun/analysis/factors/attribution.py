@@ -15,7 +15,7 @@ from isorun.analysis.evidence import Condition, some, voided
 from isorun.analysis.evidence.judged import DIRECTION_CODES, JudgedMetric
 from isorun.analysis.evidence.provenance import effective
 from isorun.analysis.evidence.units import FEWEST_UNITS, REPEAT, Counting, unit_labels, units_of
-from isorun.analysis.factors import FactorEffect, FactorEffects, HeldFixed, Interaction, VarianceSources
+from isorun.analysis.factors import ALPHA, FactorEffect, FactorEffects, HeldFixed, Interaction, VarianceSources
 from isorun.analysis.factors.beside import ValueDigests, missing_cells, packages_beside, seed_changes, value_digests
 from isorun.analysis.factors.contrasts import (
     PAIRED,
@@ -24,6 +24,7 @@ from isorun.analysis.factors.contrasts import (
     UnitValues,
     Weights,
     aliased,
+    crossed_shares,
     interaction_weights,
     main_weights,
     neighbours,
@@ -31,13 +32,14 @@ from isorun.analysis.factors.contrasts import (
 )
 from isorun.analysis.factors.items import question_values
 from isorun.analysis.factors.rankings import Flips, Scores, factor_flips, ranking_agreements
-from isorun.analysis.measurements import Group, Measurements
+from isorun.analysis.measurements import Group, Measurements, read_table
 from isorun.analysis.mixed.hypotheses import variance_shares
 from isorun.analysis.mixed.model import mixed_model
 from isorun.analysis.mixed.result import VarianceShare
-from isorun.analysis.samples import adjusted
+from isorun.analysis.samples import FloatArray, adjusted
+from isorun.analysis.studies.conditions import NO_STREAMS
 from isorun.analysis.studies.group_result import GroupResult
-from isorun.analysis.studies.study_result import StudyResult, StudySides
+from isorun.analysis.studies.study_result import UNIT, StudyResult, StudySides, run_table, study_sides
 from isorun.errors import InputError
 from isorun.study.cells import Level
 from isorun.study.factors import BASELINE, FULL, ONE_AT_A_TIME, FactorDesign
@@ -49,6 +51,8 @@ __all__ = ["QUESTION", "FactorQuestion", "attributed"]
 QUESTION: Final = "question"
 STREAMS: Final = "streams"
 _NO_BASELINE: Final = "no run of the baseline finished"
+_OTHER_SPREAD: Final = 3.0
+"""By so many times must sds differ, beyond what chance does, to be told."""
 _BETWEEN: Final = frozenset({"sides-differ-in-code"})
 
 
@@ -68,6 +72,35 @@ class FactorQuestion:
     steps: Mapping[str, float | None]
     unit: str | None = None
     drop_missing: bool = False
+
+    @classmethod
+    def of_study(
+        cls,
+        design: FactorDesign,
+        result: StudyResult,
+        records: Iterable[RunRecord],
+        metric: JudgedMetric,
+        *,
+        table: Measurements | None = None,
+        counting: Counting | None = None,
+        selection: str | None = None,
+        unit: str | None = None,
+        drop_missing: bool = False,
+    ) -> FactorQuestion:
+        """What is asked of a study. table, counting: of all its runs, by the units of its records, unless given."""
+        chosen = result.selections[0].name if selection is None else selection
+        judged = [run for group in result.groups for run in group.selection(chosen).runs]
+        return cls(
+            design,
+            result,
+            read_table(run_table(result, selection)) if table is None else table,
+            {record.run_id: record for record in records},
+            metric,
+            counting or Counting(UNIT, study_sides(result, "environment", (), None).noun, recorded=True),
+            {run.run_id: run.selected.step for run in judged},
+            unit,
+            drop_missing,
+        )
 
     @property
     def varied(self) -> list[tuple[str, str, str]]:
@@ -265,6 +298,7 @@ def _effect(
         *packages_beside(part.records, between, asked.design.factors[factor], value),
         *_too_few(asked, part, tested, weights, name),
         *_skewed(name, tested),
+        *(_unequal(name, tested) if factor != STREAMS else ()),
         *(_one_kept_draw() if factor == STREAMS and tested.p is not None else ()),
         *_against(asked, part, weights),
     )
@@ -316,6 +350,8 @@ def _is_without_effect(condition: Condition, asked: FactorQuestion, part: _Part,
     Another request can fail at just these points, since the value leaves it nothing to act on; that is not about the
     value. What a variable asks for has another name than the factor.
     """
+    if factor == STREAMS and condition.message == NO_STREAMS.message:
+        return True
     is_variable = asked.design.factors[factor].kind == "variable"
     if condition.code != "factor-without-effect" or not (is_variable or condition.message.startswith(f"{factor} = ")):
         return False
@@ -375,6 +411,26 @@ def _skewed(name: str, tested: UnitDifference) -> Iterator[Condition]:
         )
 
 
+def _unequal(name: str, tested: UnitDifference) -> Iterator[Condition]:
+    """Another spread is another law, and Student's test relies on what it does not know: that it is symmetric."""
+    if tested.test != PAIRED or tested.p is None or tested.p >= ALPHA or tested.units < 3 or not tested.low.std() > 0:
+        return
+    ratio, lower, upper = variance_ratio(tested.high, tested.low)
+    if ratio > _OTHER_SPREAD**2 and lower > 1.0:
+        by = "more"
+    elif ratio < _OTHER_SPREAD**-2 and upper < 1.0:
+        by = "less"
+    else:
+        return
+    times = ratio**0.5 if by == "more" else ratio**-0.5
+    yield Condition(
+        "unequal-spreads",
+        f"{name}: values spread {times:.0f} times {by} than the baseline's, so not only their mean differs; where the "
+        "wider ones have a long tail, the test claims a difference of means too often",
+        "look at the seeds one by one (--json, --figure), or add more: with many seeds the tail matters less",
+    )
+
+
 def _corrected(
     effects: Sequence[FactorEffect], found: Sequence[Interaction]
 ) -> tuple[tuple[FactorEffect, ...], tuple[Interaction, ...]]:
@@ -382,7 +438,7 @@ def _corrected(
 
     Interactions that no design tells apart are one test.
     """
-    first = [item for place, item in enumerate(found) if not _told_before(item, found[:place])]
+    first = [item for number, item in enumerate(found) if not _told_before(item, found[:number])]
     tested = [*(effect.tested for effect in effects), *(item.tested for item in first)]
     adjusted_p = adjusted(np.array([np.nan if one.p is None else one.p for one in tested], dtype=np.float64), "holm")
     corrected = [None if np.isnan(p) else float(p) for p in adjusted_p]
@@ -454,7 +510,7 @@ def _shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
         return _stream_shares(asked, part)
     rows = list(_share_rows(part))
     seeds = [seed for _, seed, _ in rows]
-    columns = {f"f{place}": name for place, name in enumerate(asked.design.factors)}
+    columns = {f"f{number}": name for number, name in enumerate(asked.design.factors)}
     table = {
         "y": np.array([value for *_, value in rows], dtype=np.float64),
         **{
@@ -470,7 +526,14 @@ def _shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
         found = variance_shares(fit)
     except InputError as error:
         return VarianceSources(part.held, (), str(error).splitlines()[0])
+    crossed = crossed_shares(table["y"], {column: table[column].tolist() for column in varying})
+    if crossed is not None:
+        found = tuple(_within(row, *crossed[row.group if row.group in varying else ""]) for row in found)
     return VarianceSources(part.held, tuple(replace(row, group=columns.get(row.group, "rest")) for row in found))
+
+
+def _within(row: VarianceShare, lower: float, upper: float) -> VarianceShare:
+    return replace(row, lower=min(lower, row.share), upper=max(upper, row.share))
 
 
 def _stream_shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
@@ -487,13 +550,13 @@ def _stream_shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
     if not whole:
         return VarianceSources(part.held, (), 'shares are of the variance at streams = "all", which is not there')
     shares, unknown = [], []
+    noise = part.values[by_words["none"]] if "none" in by_words else {}
     for words, point in by_words.items():
-        by_seed = part.values[point]
-        seeds = sorted(whole.keys() & by_seed.keys())
-        alone, together = (np.array([values[seed] for seed in seeds], dtype=np.float64) for values in (by_seed, whole))
-        if words == "none" or len(seeds) < 3 or not together.std() > 0:
+        alone, together = _of_both(part.values[point], whole)
+        if alone.size < 3 or not together.std() > 0 or (words == "none" and not alone.std() > 0):
             continue
-        why_not = _out_of_reach(part.records.get(point, ()))
+        of_noise = "" if words == "none" else _like_noise(part.values[point], noise)
+        why_not = _out_of_reach(part.records.get(point, ())) or of_noise
         if why_not:
             unknown.append((f"{STREAMS}={words}", why_not))
         else:
@@ -504,13 +567,35 @@ def _stream_shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
     )
 
 
+def _of_both(first: Mapping[str, float], second: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:
+    """The values of the seeds that are on both sides."""
+    seeds = sorted(first.keys() & second.keys())
+    one, other = (np.array([values[seed] for seed in seeds], dtype=np.float64) for values in (first, second))
+    return one, other
+
+
+def _like_noise(alone: Mapping[str, float], noise: Mapping[str, float]) -> str:
+    """Why a share is none of a stream's: runs in which no stream follows the seed vary as much."""
+    some, nothing = _of_both(alone, noise)
+    if some.size < 3 or not nothing.std() > 0:
+        return ""
+    ratio, lower, upper = variance_ratio(some, nothing)
+    if lower > 1.0:
+        return ""
+    between = " to ".join(f"{100.0 * value:.0f}" for value in (lower, upper))
+    return (
+        f"not told from run-to-run noise: it varies by {100.0 * ratio:.0f} % ({between} %) of the variance of runs in "
+        "which no stream follows the seed"
+    )
+
+
 def _out_of_reach(records: Sequence[RunRecord]) -> str:
     """Why nothing is known of streams that drew nothing: what they make may be drawn where nobody can tell."""
-    told = [found for record in records if (found := effective(record).get("streams"))]
-    if not told or any(found["draws"][name] for found in told for name in found["follow"]):
+    streams = [found for record in records if (found := effective(record).get("streams"))]
+    if not streams or any(found["draws"][name] for found in streams for name in found["follow"]):
         return ""
-    lost = max(found["draws"]["other"] for found in told)
-    unseen = sorted({name for found in told for name in found["out_of_sight"]})
+    lost = max(found["draws"]["other"] for found in streams)
+    unseen = sorted({name for found in streams for name in found["out_of_sight"]})
     where = [f"{lost:,} draws of a run were told to no stream"] if lost else []
     where += [f"numbers were drawn out of sight ({', '.join(unseen)})"] if unseen else []
     return f"no draw was told to it, and {' and '.join(where)}" if where else ""
@@ -583,8 +668,8 @@ def _merged(conditions: Sequence[Condition], result: StudyResult) -> Iterator[Co
         groups.setdefault(key, {}).update(dict.fromkeys(condition.groups))
     every = {group.key.label for group in result.groups if group.finished}
     for key, condition in sorted(first.items(), key=lambda item: not item[1].voids):
-        told = () if set(groups[key]) >= every else tuple(groups[key])
-        yield replace(condition, groups=told)
+        meant = () if set(groups[key]) >= every else tuple(groups[key])
+        yield replace(condition, groups=meant)
 
 
 def _held_without_repeats(effects: Sequence[FactorEffect]) -> list[HeldFixed]:

@@ -28,8 +28,8 @@ class Flips:
     """How often a value of a factor, against the baseline's, turns the order of two approaches.
 
     pairs: of approaches; means_turned: those whose means change their order. compared, turned: pairs of approaches in
-    single runs of one seed, over all seeds. seeds_compared, seeds_turned: the same where the baseline's value stays
-    and two seeds are compared. config, level: what is the same on all sides.
+    single runs of one seed, over all seeds, that have an order on both sides. seeds_compared, seeds_turned: the same
+    where the baseline's value stays and two seeds are compared. config, level: what is the same on all sides.
     """
 
     factor: str
@@ -68,16 +68,17 @@ def factor_flips(
     ]
     if not known:
         return None
-    by_factor = [turn for low, high in known for turn in _turned_by_factor(scores, low, high)]
+    by_factor = [turn for low, high in known for turn in _turned_by_factor(scores, low, high) if turn is not None]
     means = [turn for low, high in known for turn in _turned(_means(scores, low), _means(scores, high))]
-    by_seed = [turn for low in dict.fromkeys(low for low, _ in known) for turn in _turned_by_seed(scores, low)]
+    lows = dict.fromkeys(low for low, _ in known)
+    by_seed = [turn for low in lows for turn in _turned_by_seed(scores, low) if turn is not None]
     return Flips(
         factor,
         value,
         config,
         level,
         pairs=len(means),
-        means_turned=sum(means),
+        means_turned=sum(map(bool, means)),
         compared=len(by_factor),
         turned=sum(by_factor),
         seeds_compared=len(by_seed),
@@ -85,12 +86,12 @@ def factor_flips(
     )
 
 
-def _turned_by_factor(scores: Scores, low: str, high: str) -> Iterator[bool]:
+def _turned_by_factor(scores: Scores, low: str, high: str) -> Iterator[bool | None]:
     for seed in _seeds(scores, (low, high)):
         yield from _turned(_of_seed(scores, low, seed), _of_seed(scores, high, seed))
 
 
-def _turned_by_seed(scores: Scores, point: str) -> Iterator[bool]:
+def _turned_by_seed(scores: Scores, point: str) -> Iterator[bool | None]:
     for one, other in itertools.combinations(_seeds(scores, (point,)), 2):
         yield from _turned(_of_seed(scores, point, one), _of_seed(scores, point, other))
 
@@ -109,10 +110,11 @@ def _means(scores: Scores, point: str) -> dict[str, float]:
     return {name: float(np.mean(list(points[point].values()))) for name, points in scores.items() if points.get(point)}
 
 
-def _turned(first: Mapping[str, float], second: Mapping[str, float]) -> Iterator[bool]:
-    """For each two approaches that both sides know whether their order is the opposite one."""
+def _turned(first: Mapping[str, float], second: Mapping[str, float]) -> Iterator[bool | None]:
+    """For each two approaches that both sides know whether their order is the opposite one; None for a tie."""
     for a, b in itertools.combinations([name for name in first if name in second], 2):
-        yield (first[a] - first[b]) * (second[a] - second[b]) < 0.0
+        orders = (first[a] > first[b]) - (first[a] < first[b]), (second[a] > second[b]) - (second[a] < second[b])
+        yield None if 0 in orders else orders[0] != orders[1]
 
 
 def ranking_agreements(scores: Scores, baseline: str) -> tuple[Agreement, ...]:

@@ -1,8 +1,8 @@
 """Which of a row of versions changed the result: a search by halves, whose verdicts are tests.
 
-The row begins with the good end and ends with the bad one; a place is a position in it. A search says how many runs of
-which places it wants next, hears their values in the order they were drawn, and so on until it is over: it makes no run
-itself, so that the same values always lead to the same answer.
+The row begins with the good end and ends with the bad one; a position counts from there. A search says how many runs of
+which positions it wants next, hears their values in the order they were drawn, and so on until it is over: it makes no
+run itself, so that the same values always lead to the same answer.
 
 Scores. A version is held against both ends of what is left of the row, and each comparison asks one thing: can these be
 runs of one law? That is what "nothing changed" means, so that the Mann-Whitney test is exact for it whatever the law is
@@ -12,7 +12,7 @@ on a difference that was shown, the last one on a difference between neighbours,
 that goes one way is taken for granted. A version that differs from both ends shows two changes.
 
 Error rate. Looks follow a schedule of runs a side, and use the first so many runs of each version: how many runs an end
-got for another comparison does not matter. In a row whose ends do not differ the only place to err is the comparison of
+got for another comparison does not matter. In a row whose ends do not differ the only way to err is the comparison of
 the ends, which has the whole error rate. Otherwise only probes can err, and those that a row of n versions is planned
 to take, log2 n, share 80 % of it; whatever comes beyond them has 20 % times 1/2, 1/4, … of it. So however long that is,
 no more than the error rate is spent (Bonferroni). Which versions are probed depends on earlier verdicts, which share
@@ -28,7 +28,7 @@ import math
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -41,10 +41,10 @@ from isorun.errors import InputError
 __all__ = ["AbstractChangeSearch", "BitSearch", "ErrorShares", "Likeness", "Probe", "ScoreSearch", "Wanted"]
 
 Wanted = dict[int, int]
-"""A place to how many draws of it are needed."""
+"""A position to how many draws of it are needed."""
 Values = Mapping[int, Sequence[Any]]
-"""A place to what its runs gave, in the order they were drawn."""
-Steps = Generator[Wanted, Values, None]
+"""A position to what its runs gave, in the order they were drawn."""
+Requests = Generator[Wanted, Values, None]
 
 _MOST_UNDECIDED: Final = 2
 """Each cost its whole budget: where two versions cannot be told from the ends, their neighbours hardly can."""
@@ -53,6 +53,7 @@ _MOST_FAILURES: Final = 1
 _OF_THE_REST: Final = 1.5
 """A second change as large as the first would show in as many runs in half of the searches only."""
 _PLANNED_SHARE: Final = 0.8
+_DRAWN_AGAIN: Final = 4
 _SPENDING: Final = "pocock"
 """Changes worth a search are most often large, and it claims those with the fewest runs."""
 
@@ -71,7 +72,7 @@ class Likeness(enum.StrEnum):
 class Probe:
     """A version that was looked at. runs: how many of its runs it took. level: the error rate of its tests."""
 
-    place: int
+    position: int
     likeness: Likeness
     runs: int
     level: float | None = None
@@ -104,7 +105,7 @@ class ErrorShares:
 
 @dataclass(kw_only=True)
 class AbstractChangeSearch(abc.ABC):
-    """A search by halves in a row of places from 0 (good) to `count` (bad).
+    """A search by halves in a row of positions from 0 (good) to `count` (bad).
 
     low, high: a change lies behind the one and not behind the other. differs: whether the ends do; None as long as that
     is not known. others: further stretches in which a change was seen. broken: an end that does not run.
@@ -122,84 +123,84 @@ class AbstractChangeSearch(abc.ABC):
     def __post_init__(self) -> None:
         self.high = self.count
 
-    def steps(self) -> Steps:
+    def requests(self) -> Requests:
         """What is wanted, until it is over; to be sent the values of what was wanted so far."""
         yield from self._compare_ends()
-        while self.differs and (place := self._next_place()) is not None:
-            probe = yield from self._judge(place)
+        while self.differs and (position := self._next_position()) is not None:
+            probe = yield from self._judge(position)
             self.probes.append(probe)
             self._narrow(probe)
         if self.differs:
             yield from self._compare_rest()
 
     @abc.abstractmethod
-    def _compare_ends(self) -> Steps:
+    def _compare_ends(self) -> Requests:
         """Say whether the ends differ."""
 
     @abc.abstractmethod
-    def _judge(self, place: int) -> Generator[Wanted, Values, Probe]:
-        """Say what a place is like."""
+    def _judge(self, position: int) -> Generator[Wanted, Values, Probe]:
+        """Say what a position is like."""
 
     @abc.abstractmethod
-    def _lower_half(self, place: int) -> bool:
-        """Whether to go on below a place that is like neither end."""
+    def _lower_half(self, position: int) -> bool:
+        """Whether to go on below a position that is like neither end."""
 
-    def _compare_rest(self) -> Steps:
+    def _compare_rest(self) -> Requests:
         """Look whether what was found is all; by default nothing more can be said."""
         yield from ()
 
     def _narrow(self, probe: Probe) -> None:
-        place, likeness = probe.place, probe.likeness
+        position, likeness = probe.position, probe.likeness
         if likeness is Likeness.NEITHER:
-            below = self._lower_half(place)
-            self.others.append((place, self.high) if below else (self.low, place))
+            below = self._lower_half(position)
+            self.others.append((position, self.high) if below else (self.low, position))
             likeness = Likeness.BAD if below else Likeness.GOOD
         if likeness is Likeness.BAD:
-            self.high = place
+            self.high = position
         elif likeness is Likeness.GOOD:
-            self.low = place
+            self.low = position
 
-    def _next_place(self) -> int | None:
-        """The middle of the widest stretch that holds no place which could not be judged; None where none is left."""
-        passed = [probe for probe in self.probes if self.low < probe.place < self.high]
+    def _next_position(self) -> int | None:
+        """The middle of the widest stretch without a position that could not be judged; None where none is left."""
+        passed = [probe for probe in self.probes if self.low < probe.position < self.high]
         if sum(probe.likeness is Likeness.UNDECIDED for probe in passed) >= _MOST_UNDECIDED:
             return None
-        marks = [self.low, *sorted(probe.place for probe in passed), self.high]
+        marks = [self.low, *sorted(probe.position for probe in passed), self.high]
         first, last = max(pairwise(marks), key=lambda stretch: stretch[1] - stretch[0])
         return (first + last) // 2 if last - first > 1 else None
 
-    def _gather(self, places: Iterable[int], needed: int) -> Generator[Wanted, Values, int | None]:
-        """Go on until each place has so many values; a place that does not run, where there is one."""
-        places = tuple(places)
+    def _gather(self, positions: Iterable[int], needed: int) -> Generator[Wanted, Values, int | None]:
+        """Go on until each position has so many values; a position that does not run, where there is one."""
+        positions = tuple(positions)
         while True:
-            wanted = {place: needed + self._failures(place) for place in places}
-            if all(len(self.drawn.get(place, ())) >= draws for place, draws in wanted.items()):
+            wanted = {position: needed + self._failures(position) for position in positions}
+            if all(len(self.drawn.get(position, ())) >= draws for position, draws in wanted.items()):
                 return None
             self.drawn.update((yield wanted))
-            for place in places:
-                failures = self._failures(place)
-                if failures > len(self.drawn[place]) - failures + _MOST_FAILURES:
-                    return place
+            for position in positions:
+                failures = self._failures(position)
+                if failures > len(self.drawn[position]) - failures + _MOST_FAILURES:
+                    return position
 
-    def _failures(self, place: int) -> int:
-        return sum(map(self._is_missing, self.drawn.get(place, ())))
+    def _failures(self, position: int) -> int:
+        return sum(map(self._is_missing, self.drawn.get(position, ())))
 
     @staticmethod
     @abc.abstractmethod
     def _is_missing(value: Any) -> bool:
         """Whether a draw gave no value."""
 
-    def _runs(self, place: int) -> int:
-        return len(self.drawn.get(place, ()))
+    def _runs(self, position: int) -> int:
+        return len(self.drawn.get(position, ()))
 
 
 @dataclass(kw_only=True)
 class ScoreSearch(AbstractChangeSearch):
     """Scores: a draw is a number, NaN where the run failed.
 
-    shares: the error rate. paired: the i-th draws of all places belong together. margin: ends that differ by less count
-    as equal. at_once: how many more draws are wanted at a time; looks are after each one all the same. inner: whether
-    the row is a part of a larger one, whose ends share its error rate.
+    shares: the error rate. paired: the i-th draws of all positions belong together. margin: ends that differ by less
+    count as equal. at_once: how many more draws are wanted at a time; looks are after each one all the same. inner:
+    whether the row is a part of a larger one, whose ends share its error rate.
     """
 
     shares: ErrorShares
@@ -236,7 +237,7 @@ class ScoreSearch(AbstractChangeSearch):
         self.rule(self.shares.alpha, ends=True)
         self.rule(self.shares.level(0))
 
-    def _compare_ends(self) -> Steps:
+    def _compare_ends(self) -> Requests:
         rule = self.rule(self.shares.next() if self.inner else self.shares.alpha, ends=True)
         ends = (0, self.count)
         for size in self._sizes(rule):
@@ -255,31 +256,31 @@ class ScoreSearch(AbstractChangeSearch):
                 break
         self.differs, self.ended = False, self.ended or "exhausted"
 
-    def _judge(self, place: int) -> Generator[Wanted, Values, Probe]:
-        if (yield from self._gather((place,), 1)) is not None:
-            return Probe(place, Likeness.FAILED, self._runs(place))
+    def _judge(self, position: int) -> Generator[Wanted, Values, Probe]:
+        if (yield from self._gather((position,), 1)) is not None:
+            return Probe(position, Likeness.FAILED, self._runs(position))
         level = self.shares.next()
         rule = self.rule(level)
         for size in self._sizes(rule):
-            failed = yield from self._gather((self.low, place, self.high), size)
+            failed = yield from self._gather((self.low, position, self.high), size)
             if failed is not None:
-                likeness = Likeness.FAILED if failed == place else Likeness.UNDECIDED
-                return Probe(place, likeness, self._runs(place), level)
+                likeness = Likeness.FAILED if failed == position else Likeness.UNDECIDED
+                return Probe(position, likeness, self._runs(position), level)
             like = {
                 (True, True): Likeness.NEITHER,
                 (True, False): Likeness.BAD,
                 (False, True): Likeness.GOOD,
-            }.get((self._differ(rule, self.low, place), self._differ(rule, place, self.high)))
+            }.get((self._differ(rule, self.low, position), self._differ(rule, position, self.high)))
             if like is not None:
-                return Probe(place, like, self._runs(place), level)
-        return Probe(place, Likeness.UNDECIDED, self._runs(place), level)
+                return Probe(position, like, self._runs(position), level)
+        return Probe(position, Likeness.UNDECIDED, self._runs(position), level)
 
-    def _lower_half(self, place: int) -> bool:
+    def _lower_half(self, position: int) -> bool:
         """Where the larger part of the difference is."""
-        low, here, high = (float(np.nanmean(self.drawn[at])) for at in (self.low, place, self.high))
+        low, here, high = (float(np.nanmean(self.drawn[at])) for at in (self.low, position, self.high))
         return abs(here - low) >= abs(high - here)
 
-    def _compare_rest(self) -> Steps:
+    def _compare_rest(self) -> Requests:
         """Hold the ends against what was found to be like them, with half as many runs again as showed the change."""
         shown = max(self._runs(self.low), self._runs(self.high))
         for first, last in ((0, self.low), (self.high, self.count)):
@@ -296,7 +297,7 @@ class ScoreSearch(AbstractChangeSearch):
                     break
 
     def difference(self, first: int, second: int) -> tuple[float, Interval | None] | None:
-        """How much higher the second place is, with a 95 % interval; None before there are runs of both."""
+        """How much higher the second position is, with a 95 % interval; None before there are runs of both."""
         rule = self.rule(self.shares.level(0))
         traced = self._traced(rule, second, first)
         if first == second or traced is None:
@@ -310,7 +311,7 @@ class ScoreSearch(AbstractChangeSearch):
     def _sizes(self, rule: Rule) -> list[int]:
         """How many runs are there when it is looked at: as soon as a claim is possible, then so many more at a time."""
         sizes = [look.n_a for look in rule.schedule]
-        first = next(place for place, value in enumerate(rule.critical) if math.isfinite(value))
+        first = next(number for number, value in enumerate(rule.critical) if math.isfinite(value))
         return sorted({*sizes[first :: self.at_once], sizes[-1]})
 
     def _differ(self, rule: Rule, first: int, second: int) -> bool:
@@ -324,8 +325,8 @@ class ScoreSearch(AbstractChangeSearch):
         return trace(rule, a[:, None], b[:, None], looks) if looks else None
 
     def _sides(self, first: int, second: int) -> tuple[FloatArray, FloatArray]:
-        """The values of two places; of pairs the differences, and zeros."""
-        a, b = (np.asarray(self.drawn.get(place, ()), dtype=np.float64) for place in (first, second))
+        """The values of two positions; of pairs the differences, and zeros."""
+        a, b = (np.asarray(self.drawn.get(position, ()), dtype=np.float64) for position in (first, second))
         if not self.paired:
             return a[np.isfinite(a)], b[np.isfinite(b)]
         pairs = min(a.size, b.size)
@@ -343,38 +344,54 @@ class ScoreSearch(AbstractChangeSearch):
 class BitSearch(AbstractChangeSearch):
     """Bits: a draw is what tells one result from another to the last bit, None where the run failed.
 
-    Draws of a place repeat one another: the first two of either end show whether they do, and so do those of a place
-    that is like neither. unsteady: a place whose draws differ.
+    Draws of a position repeat one another: the first two of either end show whether they do, and so do those of a
+    position that is like neither. Before a step is named, both sides of it are drawn again: two positions alike, whose
+    draws are one or the other by chance, would have to give the one four times and the other four times. unsteady: a
+    position whose draws differ.
     """
+
+    chance: ClassVar[float] = 0.25**_DRAWN_AGAIN
+    """At most so often would these draws part two positions of one law, whatever led to them."""
+    drawn_again: ClassVar[int] = 2 * _DRAWN_AGAIN
+    """How many draws that takes; one more where one side had one draw and the other two."""
 
     unsteady: int | None = None
 
-    def _compare_ends(self) -> Steps:
+    def _compare_ends(self) -> Requests:
         self.broken = yield from self._gather((0, self.count), 2)
         if self.broken is not None:
             return
-        self.unsteady = next((place for place in (0, self.count) if len(self._bits(place)) > 1), None)
+        self.unsteady = next((position for position in (0, self.count) if len(self._bits(position)) > 1), None)
         if self.unsteady is None:
             self.differs = self._bits(0) != self._bits(self.count)
 
-    def _judge(self, place: int) -> Generator[Wanted, Values, Probe]:
-        if (yield from self._gather((place,), 1)) is not None:
-            return Probe(place, Likeness.FAILED, self._runs(place))
+    def _judge(self, position: int) -> Generator[Wanted, Values, Probe]:
+        if (yield from self._gather((position,), 1)) is not None:
+            return Probe(position, Likeness.FAILED, self._runs(position))
         for end, likeness in ((self.low, Likeness.GOOD), (self.high, Likeness.BAD)):
-            if self._bits(place) == self._bits(end):
-                return Probe(place, likeness, self._runs(place))
-        failed = yield from self._gather((place,), 2)
-        if failed is None and len(self._bits(place)) > 1:
-            self.unsteady = place
-        return Probe(place, Likeness.NEITHER, self._runs(place))
+            if self._bits(position) == self._bits(end):
+                return Probe(position, likeness, self._runs(position))
+        failed = yield from self._gather((position,), 2)
+        if failed is None and len(self._bits(position)) > 1:
+            self.unsteady = position
+        return Probe(position, Likeness.NEITHER, self._runs(position))
 
-    def _lower_half(self, place: int) -> bool:
+    def _lower_half(self, position: int) -> bool:
         """What is asked for is the first change of all."""
-        del place
+        del position
         return True
 
-    def _bits(self, place: int) -> frozenset[Any]:
-        return frozenset(bits for bits in self.drawn[place] if bits is not None)
+    def _compare_rest(self) -> Requests:
+        needed = (
+            max(len(self.drawn[position]) - self._failures(position) for position in (self.low, self.high))
+            + _DRAWN_AGAIN
+        )
+        yield from self._gather((self.low, self.high), needed)
+        unsteady = (position for position in (self.low, self.high) if len(self._bits(position)) > 1)
+        self.unsteady = next(unsteady, self.unsteady)
+
+    def _bits(self, position: int) -> frozenset[Any]:
+        return frozenset(bits for bits in self.drawn[position] if bits is not None)
 
     @staticmethod
     def _is_missing(value: Any) -> bool:

@@ -84,12 +84,12 @@ class Bisection(Told):
     """Which commit changed the result.
 
     verdict: "found", "range" (one of the candidates), "no difference", "equivalent", "stopped" or "planned". first_bad:
-    the commit that was found. candidates: the commits that may be meant. difference, interval95: what the step from
-    the last good commit to the first bad one brought; total, total_interval95: the same of the ends. before, after:
-    what the rest of the range brought on either side of it, with intervals. others: further stretches in which
-    something changed. runs: how many were looked at; made: those of them that were made now.
-    planned: how many probes halving takes. fewest, most: how many runs that can come to. next_steps: commands that go
-    on from here.
+    the commit that was found. judged_by: what bits were told by ("weights", "digests", "numbers"). candidates: the
+    commits that may be meant. difference, interval95: what the step from the last good commit to the first bad one
+    brought; total, total_interval95: the same of the ends. before, after: what the rest of the range brought on either
+    side of it, with intervals. others: further stretches in which something changed. runs: how many were looked at;
+    made: those of them that were made now. planned: how many probes halving takes. fewest, most: how many runs that can
+    come to. next_steps: commands that go on from here.
     """
 
     told_as: ClassVar[str] = "bisection"
@@ -105,6 +105,7 @@ class Bisection(Told):
     runs: int = 0
     made: int = 0
     metric: str = ""
+    judged_by: str = ""
     difference: float | None = None
     interval95: Interval | None = None
     total: float | None = None
@@ -137,6 +138,7 @@ class Bisection(Told):
             "bad": self.bad.to_json(),
             "what": self.what,
             "metric": self.metric,
+            "judged_by": self.judged_by or None,
             "verdict": self.verdict,
             "first_bad": None if self.first_bad is None else self.first_bad.to_json(),
             "candidates": [commit.to_json() for commit in self.candidates],
@@ -217,6 +219,7 @@ def bisection_of(
     made: int = 0,
     stopped: str = "",
     metric: str = "",
+    judged_by: str = "",
     reasons: Mapping[str, str] | None = None,
     run_ids: Callable[[Commit], tuple[str, ...]] = lambda _: (),
     store: str = "",
@@ -241,11 +244,12 @@ def bisection_of(
         verdict=RANGE if verdict == FOUND and first_bad is None else verdict,
         first_bad=first_bad,
         candidates=candidates,
-        error_rate=question.alpha if question.what == SCORE else 0.0,
+        error_rate=question.alpha if question.what == SCORE else BitSearch.chance,
         probes=probes,
         runs=runs,
         made=made,
         metric=metric,
+        judged_by=judged_by,
         **_differences(outer, last),
         others=tuple(others),
         ended=ended,
@@ -286,30 +290,30 @@ def _probed(
     stretches: Sequence[Stretch], reasons: Mapping[str, str], run_ids: Callable[[Commit], tuple[str, ...]]
 ) -> Iterator[Probed]:
     """The commits that were looked at, once each: the ends of a row, its probes in their order, and what was begun."""
-    told: dict[str, Commit] = {}  # by tree: commits with the same files have the same runs
+    known: dict[str, Commit] = {}  # by tree: commits with the same files have the same runs
     shown: set[str] = set()
     for stretch in stretches:
         search = stretch.search
-        for place, verdict in _looked_at(stretch, is_first=stretch is stretches[0]).items():
-            commit, drawn = stretch.row[place], search.drawn.get(place, ())
+        for position, verdict in _looked_at(stretch, is_first=stretch is stretches[0]).items():
+            commit, drawn = stretch.row[position], search.drawn.get(position, ())
             ids = run_ids(commit)
-            if commit.id in shown or not (ids or len(drawn)) or (verdict == BEGUN and commit.tree in told):
+            if commit.id in shown or not (ids or len(drawn)) or (verdict == BEGUN and commit.tree in known):
                 continue
             shown.add(commit.id)
-            found = search.difference(0, place) if isinstance(search, ScoreSearch) and place else None
+            found = search.difference(0, position) if isinstance(search, ScoreSearch) and position else None
             difference, interval = found or (None, None)
-            same_as = told.get(commit.tree)
-            told.setdefault(commit.tree, commit)
+            same_as = known.get(commit.tree)
+            known.setdefault(commit.tree, commit)
             yield Probed(commit, verdict, difference, interval, reasons.get(commit.id, ""), ids, same_as)
 
 
 def _looked_at(stretch: Stretch, *, is_first: bool) -> dict[int, str]:
-    """Places with what is said of them; of the others that a run may have been made."""
+    """Positions with what is said of them; of the others that a run may have been made."""
     search = stretch.search
     ends = ("good end", "bad end") if is_first else ("fork", "tip")
-    probes = {probe.place: str(probe.likeness) for probe in search.probes}
+    probes = {probe.position: str(probe.likeness) for probe in search.probes}
     said = {0: ends[0], search.count: ends[1], **probes}
-    return said | {place: BEGUN for place in range(search.count + 1) if place not in said}
+    return said | {position: BEGUN for position in range(search.count + 1) if position not in said}
 
 
 def _differences(outer: Stretch, last: Stretch) -> dict[str, Any]:
@@ -330,7 +334,11 @@ def _expected(row: CommitRange, question: BisectionQuestion) -> dict[str, Any]:
     """How many probes and runs halving takes, at best and where every probe takes its whole budget."""
     probes = math.ceil(math.log2(max(len(row.row) - 1, 1)))
     if question.what == BITS:
-        return {"planned": probes, "fewest": 4 + probes, "most": 4 + 2 * probes}
+        return {
+            "planned": probes,
+            "fewest": 4 + probes + BitSearch.drawn_again,
+            "most": 4 + 2 * probes + BitSearch.drawn_again + 1,
+        }
     search = question.search(row.row, len(row.everything))
     assert isinstance(search, ScoreSearch)
     rule = search.rule(search.shares.level(0))

@@ -519,7 +519,8 @@ _DRIVERS: Final = {"psycopg": "'psycopg[binary]'", "psycopg2": "psycopg2-binary"
 
 def _unreadable(url: str, error: Exception) -> InputError:
     shown = without_password(url)
-    lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    cause = getattr(error.__cause__, "orig", None) or error  # Optuna's own words are of a commit, whatever it was
+    lines = [line for line in str(cause).splitlines() if line.strip()] or [type(error).__name__]
     return InputError(
         f"the storage {shown} cannot be read",
         found=without_password(lines[0].strip())[:250],

@@ -8,10 +8,12 @@ seed it, which of its settings a level answers, and how weights are found and di
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, AbstractSet, Any, Callable, ClassVar, FrozenSet, Mapping, Sequence
 
@@ -58,6 +60,9 @@ class Framework:
     global_seed_calls: tuple[str, ...] = ()
     watched_seed_call = ""
 
+    # Whether trainings draw from generators of its own, beside those of Python and NumPy.
+    has_generators = False
+
     # Last part of a called name to what it is told as: with a constant first argument it makes a fixed generator.
     # native: beginnings of names that draw their random numbers in code of their own, where no call is seen.
     seeding_names: ClassVar[Mapping[str, str]] = {}
@@ -66,7 +71,8 @@ class Framework:
     # Why a run has no digest of the weights, if it has none; empty for what has no weights.
     undigested = ""
 
-    # Variables of its own that say how many threads it has; those of libraries below it are not its own.
+    # Variables of its own that say how many threads it has, that of a single operation first; those of libraries below
+    # it are not its own.
     thread_variables: tuple[str, ...] = ()
 
     # Traces on disk: loaded libraries worth a hash (a pattern), and Python that a compiler writes as it goes.
@@ -144,6 +150,15 @@ class Framework:
     def hash_array(self, update: Hash, name: str, value: Any) -> bool:  # noqa: ARG002
         """Hash type, shape and bits of an array of this framework; False for what is none."""
         return False
+
+
+def threads_named(name: str) -> int:
+    """How many threads of this process a library has started under the name: what it has, whatever it was asked for."""
+    found = 0
+    for place in Path("/proc/self/task").glob("*/comm"):
+        with contextlib.suppress(OSError):  # a thread may end while it is looked at
+            found += place.read_text(encoding="utf-8", errors="replace").strip() == name
+    return found
 
 
 def framed(update: Hash, *parts: str) -> None:

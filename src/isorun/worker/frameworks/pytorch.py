@@ -66,6 +66,7 @@ class Torch(Framework):
     name = "torch"
     safe_to_preload = ("torch", "torchvision")
     preload = ("numpy", "numpy.random", "torch", "torch.optim", "torch._dynamo", "torch._inductor.config")
+    has_generators = True
     global_seed_calls = ("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all")
     watched_seed_call = "torch.manual_seed"
     undigested = "no optimizer made a step, before which and after which weights are digested; isorun.digest does any"
@@ -165,7 +166,7 @@ class Torch(Framework):
 
     def part_streams(self, name: str, module: ModuleType, streams: Streams) -> None:  # noqa: ARG002
         """Part the generators of all devices, and those that a training makes."""
-        from .probes.torch_draws import TorchDraws  # only trainings whose streams are parted need it
+        from .torch_draws import TorchDraws  # only trainings whose streams are parted need it
 
         module.manual_seed(streams.request.kept_seed)
         TorchDraws(module, streams).install()

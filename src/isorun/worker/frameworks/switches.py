@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, FrozenSet, Mapping, NamedTuple
 
+from ..levels import THREAD_COUNTS
 from . import every, imported
 
 NATIVE = "native"
@@ -22,7 +23,7 @@ _BASELINE_SEED = 1
 class Switch(NamedTuple):
     """One row. values: the words it takes; other words are `other`, a pattern with what is said of it.
 
-    told: what its value stands behind in a sentence. variables: by value, what asks libraries that several frameworks
+    noun: what its value stands behind in a sentence. variables: by value, what asks libraries that several frameworks
     stand on; frameworks say their own. asked_by: variables that ask for it where a study sets them by itself, each with
     those of its words (in small letters) that the switch calls otherwise. only_on: of the variables those that a
     library obeys on processors of its own maker alone, by a word of the processor's name. of_a_gpu: on the CPU it is
@@ -30,7 +31,7 @@ class Switch(NamedTuple):
     """
 
     name: str
-    told: str
+    noun: str
     values: tuple[str, ...]
     meaning: str
     variables: Mapping[str, Mapping[str, str]] = {}
@@ -129,7 +130,6 @@ SWITCHES: Mapping[str, Switch] = {
 THREADS = "threads"
 AUTOTUNE = "cudnn"
 """The switch that says whether kernels are chosen by time."""
-_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 _ASKED_BY = {variable: row for row in SWITCHES.values() for variable in row.asked_by}
 ONLY_ON = {variable: maker for row in SWITCHES.values() for variable, maker in row.only_on.items()}
 
@@ -166,7 +166,7 @@ def stream_request(asked: Mapping[str, str]) -> StreamRequest | None:
     return StreamRequest.of(asked["streams"]) if "streams" in asked else None
 
 
-def told_seed(asked: Mapping[str, str], seed: int) -> int:
+def given_seed(asked: Mapping[str, str], seed: int) -> int:
     """The seed that a training is told: where its streams are parted the kept one in every run.
 
     Whatever it computes from that is then the same in every run, and what follows the run's seed does so where numbers
@@ -180,12 +180,19 @@ def asked_by(environment: Mapping[str, str]) -> dict[str, str]:
     """The switches that variables of a study ask for by themselves, as far as an answer to them can be read."""
     asked: dict[str, str] = {}
     for name, value in environment.items():
-        if name in _COUNTS and value.isdigit():
+        if value.isdigit() and _counts_threads(name):
             asked[THREADS] = max(value, asked.get(THREADS, ""), key=lambda text: int(text or 0))
         elif name in _ASKED_BY:
             row = _ASKED_BY[name]
             asked[row.name] = row.asked_by[name].get(value.lower(), value.lower().replace(",", "-"))
     return asked
+
+
+def _counts_threads(name: str) -> bool:
+    """Whether a variable says how many threads an operation has; frameworks are asked about what might be theirs."""
+    if name in THREAD_COUNTS or not name.endswith(("_THREADS", "_NPROC")):
+        return name in THREAD_COUNTS
+    return any(name in framework.thread_variables[:1] for framework in every())
 
 
 def asked_of(content: Mapping[str, Any]) -> dict[str, str]:

@@ -15,11 +15,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from isorun.analysis.evidence.units import Counting
 from isorun.analysis.factors import FactorEffect, FactorEffects
 from isorun.analysis.factors.attribution import QUESTION, FactorQuestion, attributed
-from isorun.analysis.measurements import read_table
-from isorun.analysis.studies.study_result import UNIT, analyse_study, run_table, study_sides
+from isorun.analysis.studies.study_result import analyse_study
 from isorun.errors import InputError
 from isorun.report import UNKNOWN, Column, Table, count, fixed, p_value
 from isorun.study.design import Study
@@ -158,21 +156,8 @@ def _fewest(own: Sequence[RunRecord]) -> int:
 def _attributed(study: Study, records: Sequence[RunRecord], metric: str, unit: str | None) -> FactorEffects:
     assert study.factors is not None
     analysed = analyse_study(study, records)
-    selection = analysed.selections[0].name
-    judged = [run for group in analysed.groups for run in group.selection(selection).runs]
-    sides = study_sides(analysed, "environment", (), None)
-    return attributed(
-        FactorQuestion(
-            study.factors,
-            analysed,
-            read_table(run_table(analysed, None)),
-            {record.run_id: record for record in records},
-            next(item for item in analysed.metrics if item.name == metric),
-            Counting(UNIT, sides.noun, recorded=True),
-            {run.run_id: run.selected.step for run in judged},
-            unit,
-        )
-    )
+    judged = next(item for item in analysed.metrics if item.name == metric)
+    return attributed(FactorQuestion.of_study(study.factors, analysed, records, judged, unit=unit))
 
 
 def framework_table(found: FrameworkVersions) -> Table:
@@ -273,7 +258,7 @@ def _on_data(data: str, effects: Sequence[tuple[FactorEffect, FactorEffect | Non
         )
     for effect, asked in others:
         over = "" if asked is None else f", {_p(asked.p_corrected)} over questions"
-        told = "a difference is told" if effect.told else "no difference is told"
+        told = "a difference is told" if effect.is_claimed else "no difference is told"
         yield (
             f"{data}: JAX {effect.value} changes AP by {_difference(effect.tested.difference)} on average and by up to "
             f"{_difference_size(effect)} for one seed; {told} over {count(effect.tested.units, 'seed')} "
@@ -290,7 +275,7 @@ def _beside_the_paper(effects: Sequence[tuple[FactorEffect, FactorEffect | None]
     paper = "The paper saw four releases of PyTorch with the same scores, and a fifth with others"
     changed = sorted({effect.value for effect, _ in effects if effect.changes.values})
     kept = sorted({effect.value for effect, _ in effects} - set(changed))
-    told = sorted({effect.value for pair in effects for effect in pair if effect is not None and effect.told})
+    told = sorted({effect.value for pair in effects for effect in pair if effect is not None and effect.is_claimed})
     if not changed:
         return f"{paper}. Not as published: here no version changes any score."
     seen = f"here {_joined(kept)} {_keep(kept)}, {_joined(changed)} not" if kept else "here every version changes some"

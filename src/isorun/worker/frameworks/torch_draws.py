@@ -18,8 +18,8 @@ from types import FrameType, ModuleType
 from typing import Any, Callable
 from weakref import WeakKeyDictionary, ref
 
-from ... import seeding
-from ...streams import (
+from .. import seeding
+from ..streams import (
     AUGMENTATION,
     DATASET,
     DROPOUT,
