@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import types
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,9 @@ import pytest
 
 import isorun
 from isorun import workflow
-from isorun.errors import NothingRecorded
+from isorun.analysis.measurements import read_table
+from isorun.errors import InputError, NothingRecorded
+from isorun.questions import Results
 from isorun.study.design import adhoc_study
 
 RNG = np.random.default_rng(8)
@@ -86,3 +89,16 @@ def test_a_study_of_which_no_run_finished_is_asked_nothing(tmp_path):
     workflow.run(study, store=tmp_path / "runs")
     with pytest.raises(NothingRecorded, match=r"no run of the study .* has finished[\s\S]*isorun report"):
         isorun.compare(study, by="level", store=tmp_path / "runs")
+
+
+def test_a_metric_that_the_study_does_not_judge_is_to_be_declared():
+    judged = types.SimpleNamespace(
+        study="s",
+        conditions=(),
+        primary=types.SimpleNamespace(name="loss"),
+        metrics=[types.SimpleNamespace(name="loss")],
+    )
+    found = Results(read_table({"seed": [1, 2], "loss": [0.5, 0.25]}), judged)
+    assert found.value("loss") == "loss"
+    with pytest.raises(InputError, match=r"judges no metric 'test_loss'[\s\S]*\[metrics\.test_loss\]"):
+        found.value("test_loss")

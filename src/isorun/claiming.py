@@ -7,7 +7,8 @@ claim(0.8, study="study.toml", model="new")         by runs of one's own
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,7 +81,7 @@ def _noise_of_study(
         raise InputError(
             "the noise of one group of runs is needed" if groups else "no run is meant",
             found=f"{len(groups)} groups: {listed}" if len(groups) > 1 else f"{listed}: 1 run, which has no spread",
-            hint="model=… names the approach, level=… the level, where={…} anything else (--model, --level, --where)",
+            hint=_which_group([item.group for item in groups]),
         )
     item, source = groups[0], str(found.table.source)
     sides = found.sides("approach", [item.group["approach"]], labels) if found.study else None
@@ -105,6 +106,18 @@ def _noise_of_study(
         message = f"all {item.n} runs are one draw: others would move the result further"
         own.append(Condition("fixed-seed-noise", message, "runs with several seeds: isorun run -n 10 …"))
     return noise, (*found.conditions(None, sides), *own)
+
+
+def _which_group(groups: Sequence[Mapping[str, str]]) -> str:
+    """How one of several groups is named: by the columns in which they differ."""
+    if not groups:
+        return "isorun report shows the runs that there are"
+    first, differing = groups[0], [name for name in groups[0] if len({each.get(name) for each in groups}) > 1]
+    options = {"approach": "--model {}", "model": "--model {}", "level": "--level {}"}
+    words = [options.get(name, f"--where {name}={{}}").format(shlex.quote(first[name])) for name in differing]
+    if not words:
+        return "more runs of it: isorun run -n 10 …"
+    return f"name one, such as {' '.join(words)} (in Python: model=, level=, where=)"
 
 
 def _of_draws(condition: Condition, item: GroupSummary) -> Condition:

@@ -97,6 +97,12 @@ class Results:
         if chosen in self.table.columns and chosen not in metrics:
             what = f"the column {chosen!r} says which run it is, and not how good it was"
             raise InputError(what, allowed=", ".join(metrics), hint=hint)
+        if chosen and chosen not in self.table.columns:
+            raise InputError(
+                f"the study {self.study.study} judges no metric {chosen!r}",
+                allowed=known_names(chosen, metrics),
+                hint=f"declare it in the study file: [metrics.{chosen}]; no run is made again",
+            )
         return chosen or self.study.primary.name
 
     def metric(self, value: str | None, direction: str | None) -> JudgedMetric:

@@ -52,6 +52,15 @@ def run(path=None, value=None, **changes):
     return make_record(environment=content, where={"host": "a", "folder": "/runs/1"}, **changes)
 
 
+def test_a_variable_of_the_study_is_one_difference():
+    cells = [replace(make_cell(), environment_content={"env": {"PYTHONHASHSEED": value}}) for value in ("1", "2")]
+    first, second = (
+        replace(run("effective/variables/PYTHONHASHSEED", value), cell=cell)
+        for value, cell in zip(("1", "2"), cells, strict=True)
+    )
+    assert [item.what for item in difference_of(first, second).differences] == ["study variable PYTHONHASHSEED"]
+
+
 def differing(path, value, **changes):
     return difference_of(run(), run(path, value, **changes)).differences
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from isorun import claiming
 from isorun.cli.main import main
 
 
@@ -76,3 +77,24 @@ def test_no_gain_is_told_that_an_accuracy_cannot_have(capsys):
     assert "no gain that there can be is above the noise" in told
     assert "107" not in told
     assert "the best of 5 runs" not in told
+
+
+def test_which_of_several_groups_is_meant_is_asked_in_words_that_can_be_typed():
+    groups = [{"approach": "a b", "level": "default", "environment": name} for name in ("one", "two")]
+    assert claiming._which_group(groups).startswith("name one, such as --where environment=one (")
+    groups = [{"approach": name, "level": "default"} for name in ("a b", "c")]
+    assert claiming._which_group(groups).startswith("name one, such as --model 'a b' (")
+    assert "isorun run -n 10" in claiming._which_group(groups[:1])
+
+
+def test_a_name_that_is_no_file_and_no_study_has_a_next_step(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["claim", "--study", "reg", "--gain", "1"]) == 1
+    assert "a study by its file, or by its name where it was run (--store)" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_loss_gets_no_one_ahead(capsys):
+    assert main(["claim", "--model", "wrn-28-10", "--data", "cifar100", "--gain", "-3"]) == 0
+    told = capsys.readouterr().out
+    assert "ahead" not in told
+    assert "in this direction in" in " ".join(told.split())

@@ -3,9 +3,11 @@
 import json
 import os
 import sys
+import types
 
 import pytest
 
+from isorun.worker import fingerprint
 from isorun.worker.fingerprint import Cache, imported_packages
 
 
@@ -79,3 +81,13 @@ def test_a_folder_that_changes_with_every_run_leaves_nothing_behind(kept, tmp_pa
         os.utime(training, ns=(number, number))
         assert imported_packages() == {"package": "1"}
     assert list(kept("installed-modules")) == [str(site)]
+
+
+@pytest.mark.parametrize(("variable", "is_free"), [(None, True), ("random", True), ("1", False)])
+def test_hashes_are_free_unless_a_number_fixes_them(monkeypatch, variable, is_free):
+    monkeypatch.setattr(fingerprint.sys, "flags", types.SimpleNamespace(hash_randomization=1, optimize=0))
+    if variable is None:
+        monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    else:
+        monkeypatch.setenv("PYTHONHASHSEED", variable)
+    assert fingerprint._python()["hash_randomization"] is is_free

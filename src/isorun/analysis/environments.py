@@ -194,7 +194,7 @@ def difference_of(first: RunRecord, second: RunRecord) -> EnvironmentDiff:
             for record, facts in ((first, a), (second, b))
         )
     names = dict.fromkeys((*a, *b))
-    differing = [name for name in names if a.get(name) != b.get(name)]
+    differing = [name for name in names if a.get(name) != b.get(name) and not _is_said_by_the_study(name, a, b)]
     found = sorted(_differences(differing, a, b))
     return EnvironmentDiff(
         first.run_id,
@@ -203,6 +203,12 @@ def difference_of(first: RunRecord, second: RunRecord) -> EnvironmentDiff:
         len(names) - len(differing),
         (first.seed_used, second.seed_used),
     )
+
+
+def _is_said_by_the_study(name: str, a: Mapping[str, str], b: Mapping[str, str]) -> bool:
+    """A variable that the study sets is in force with the same value: one difference, not two."""
+    own = f"study variable {name.removeprefix('variables.')}"
+    return name.startswith("variables.") and (a.get(own), b.get(own)) == (a.get(name), b.get(name))
 
 
 def _differences(

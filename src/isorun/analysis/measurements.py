@@ -39,7 +39,10 @@ Lines = npt.NDArray[np.int64]
 def read_file(path: Path) -> tuple[Columns, Lines | None]:
     """The columns of a file, and the line of each row where lines mean something."""
     if not path.is_file():
-        raise InputError(f"there is no file {str(path)!r}", found="a folder" if path.is_dir() else "nothing")
+        hint = (
+            "" if path.suffix else "a table by its file; a study by its file, or by its name where it was run (--store)"
+        )
+        raise InputError(f"there is no file {str(path)!r}", found="a folder" if path.is_dir() else "nothing", hint=hint)
     suffix = _suffix(path)
     if suffix in _PARQUET:
         return _parquet(path), None

@@ -81,7 +81,7 @@ def _by_noise(result: JudgedGain) -> str:
         begins = "no gain that there can be is above the noise"
     return (
         f"Two {_compared(result)} of the same training (sd of a run {at_most}{sd}) differ by as much in "
-        f"{_chance(result.chance)} of pairs, and the second is ahead by as much in {_chance(result.chance_ahead)}; "
+        f"{_chance(result.chance)} of pairs, and in this direction in {_chance(result.chance_ahead)}; "
         f"{begins} ({100 * result.alpha:g} % of pairs)."
     )
 

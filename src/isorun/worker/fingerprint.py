@@ -59,7 +59,8 @@ def _python() -> dict[str, Any]:
         "implementation": platform.python_implementation(),
         "executable": sys.executable,
         "compiler": platform.python_compiler(),
-        "hash_randomization": bool(sys.flags.hash_randomization),
+        # A number in the variable fixes hashes, whatever it is; Python's flag is on for all but 0.
+        "hash_randomization": bool(sys.flags.hash_randomization) and not os.environ.get("PYTHONHASHSEED", "").isdigit(),
         "optimize": sys.flags.optimize,
     }
 

@@ -12,6 +12,7 @@ from isorun.analysis.leaderboards.across_tasks import PerformanceProfile
 from isorun.analysis.measurements import read_table
 from isorun.analysis.samples import Pairs
 from isorun.errors import InputError
+from isorun.report.figures import effects
 from isorun.report.figures.description import Shape
 from isorun.report.figures.distributions import ecdf, strip
 from isorun.report.figures.effects import paired_change
@@ -73,7 +74,7 @@ def test_pairs_are_slopes_coloured_by_their_direction():
     assert [line.points for line in figure.lines[:3]] == [((0, 1), (1, 2)), ((0, 2), (1, 1)), ((0, 3), (1, 3))]
     assert len({line.series for line in figure.lines[:3]}) == 3
     assert figure.sentence == (
-        "Of 3 pairs, under new against old: 1 higher, 1 lower, 1 the same; the mean changes from 2.000 to 2.000."
+        "Of 3 pairs, under new against old: 1 higher, 1 lower, 1 the same; the mean stays 2.000."
     )
 
 
@@ -107,3 +108,8 @@ def test_profiles_are_drawn_from_low_to_high_thresholds():
 def test_no_profile_is_refused():
     with pytest.raises(InputError, match="no profile"):
         performance_profiles({})
+
+
+def test_a_mean_that_changes_is_told_with_enough_digits():
+    assert effects._moved(0.000720512, 0.000720514) == "changes from 0.000720512 to 0.000720514"
+    assert effects._moved(0.5, 0.5) == "stays 0.5000"

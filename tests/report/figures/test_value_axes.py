@@ -24,3 +24,7 @@ def test_a_tick_s_label_is_its_place(low, width):
 def test_wide_letters_take_more_room():
     assert text_width("iiii") < text_width("nnnn") < text_width("WWWW")
     assert text_width("漢字") == 26
+
+
+def test_where_all_is_zero_there_is_no_scale():
+    assert [tick.label for tick in value_axis("x", [0.0, 0.0, -0.0]).ticks] == ["0"]

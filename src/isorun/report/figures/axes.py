@@ -13,6 +13,8 @@ __all__ = ["row_axis", "side_by_side", "value_axis"]
 
 def value_axis(label: str, values: Sequence[float], *, whole: bool = False) -> Axis:
     """An axis that holds all values with a little room, ticks at round numbers (`whole`: at integers)."""
+    if values and not any(values):  # a scale would say that there is something to measure
+        return Axis(label, -1.0, 1.0, (Tick(0.0, "0"),))
     low, high = _with_room(min(values, default=0.0), max(values, default=1.0))
     step = _round_step((high - low) / 7)
     step = max(1.0, round(step)) if whole else step

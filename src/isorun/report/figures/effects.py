@@ -310,10 +310,19 @@ def _change_sentence(pairs: Pairs, changes: Sequence[int], a: str, b: str) -> st
     first, second = _means(pairs)
     counted = [f"{changes.count(series)} {words}" for series, words in _NAMES.items() if series in changes]
     sentence = f"Of {count(len(changes), 'pair')}, under {b} against {a}: {', '.join(counted)}"
-    sentence += f"; the mean changes from {significant(first, 4)} to {significant(second, 4)}."
+    sentence += f"; the mean {_moved(first, second)}."
     if pairs.unmatched:
         sentence += f" Not drawn, for want of a partner: {count(len(pairs.unmatched), 'run')}."
     return sentence
+
+
+def _moved(first: float, second: float) -> str:
+    """With as many digits as tell the two apart, where they differ at all."""
+    if first == second:
+        return f"stays {significant(first, 4)}"
+    told = ((significant(first, digits), significant(second, digits)) for digits in range(4, 18))
+    before, after = next((pair for pair in told if pair[0] != pair[1]), (str(first), str(second)))
+    return f"changes from {before} to {after}"
 
 
 def _change_data_table(
