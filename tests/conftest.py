@@ -1,5 +1,6 @@
 """For all tests: this folder is importable, and neither a slow machine nor a shell that ignores Ctrl-C fails them."""
 
+import gc
 import os
 import signal
 import sys
@@ -19,6 +20,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # A command's `python` is the one in PATH: here the one that has what the tests need, as in an activated environment.
 os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
+
+gc.disable()
+
+
+def pytest_collection_finish():
+    """What was collected, ten thousand tests and all that they import, stays: no search for garbage looks at it again.
+
+    Each search took a second else, and KerasTuner makes two a trial.
+    """
+    gc.enable()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture

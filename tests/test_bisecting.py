@@ -10,10 +10,10 @@ import pytest
 import isorun.showing
 from git_history import git, history
 from isorun.analysis.sequential import boundaries
-from isorun.bisecting import bisect
+from isorun.bisecting import _broken_end, bisect
 from isorun.errors import InputError, NothingRecorded, StudyError
 from isorun.study.design import adhoc_study
-from isorun.study.history import CommitRange
+from isorun.study.history import Commit, CommitRange
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
 
@@ -311,9 +311,25 @@ def test_times_are_no_bits_and_a_run_that_leaves_nothing_has_none(tmp_path):
     def timed(job):
         return replace(steady(job), results={**steady(job).results, "train_seconds": float(next(clock))})
 
-    assert bisected(folder, compute=timed, what="bits").first_bad.subject == "step 4"
-    with pytest.raises(NothingRecorded, match="neither digests nor numbers"):
+    result = bisected(folder, compute=timed, what="bits")
+    assert (result.first_bad.subject, result.judged_by) == ("step 4", "numbers")
+    assert "changed the numbers that the same seed ends with" in " ".join(str(result).split())
+    (told,) = (one.message for one in result.conditions if one.code == "judged-by-numbers")
+    assert "the same numbers (acc)" in told
+    by_digests = bisected(folder, compute=trained(folder, digests=True), what="bits")
+    assert by_digests.judged_by == by_digests.to_json()["judged_by"] == "weights"
+    assert not [one for one in by_digests.conditions if one.code == "judged-by-numbers"]
+    with pytest.raises(NothingRecorded, match="cannot be judged") as refused:
         bisected(folder, compute=lambda job: replace(timed(job), results={}), what="bits")
+    assert "neither digests nor numbers" in str(refused.value)
+    assert "isorun.log" in str(refused.value)
+
+
+def test_an_end_without_the_script_has_a_hint_that_helps():
+    commit = Commit("a" * 40, "b" * 40, "", "", "", "")
+    told = str(_broken_end(commit, "good", "python: can't open file 'train.py': [Errno 2] No such file"))
+    assert "does not run" in told
+    assert "absolute path" in told
 
 
 def test_pairs_share_their_seeds(tmp_path):

@@ -48,9 +48,13 @@ class Trainings(InstantExecutor):
 
     def _record(self, job, computed):
         answers, packages = self.left["answers"], self.left["packages"]
+        if job.environment.env.get("OMP_NUM_THREADS") == "1":
+            answers = self.left.get("with_steps", answers)
         inside = {"switches": answers, "packages": packages, "frameworks": list(answers)}
         if "work" in self.left:
             inside["work"] = {"seconds": self.left["work"], "cpu_seconds": self.left["work"]}
+            if "work_steps" in self.left:
+                inside["work"] |= {"steps": self.left["work_steps"], "cut": False}
         return replace(super()._record(job, computed), environment={"requested": {}, "effective": inside})
 
 
@@ -274,6 +278,78 @@ def test_too_little_time_after_a_whole_block_leaves_what_was_measured(tmp_path):
     assert "--seconds 3" in told["too-little-time"].next_step
     assert "still-differs" not in told
     assert "is not known: too few runs were made" in str(found).splitlines()[0]
+
+
+def test_the_end_of_the_time_is_told_with_the_seconds_that_are_enough(tmp_path):
+    """Five sets of 10 to 15 s: four blocks take 280 s, six with the first run 400 s."""
+    found = priced(tmp_path, seconds=300)
+    assert (found.stopped, found.steps[0].set.runs) == ("its --seconds are spent", 4)
+    told = {item.code: item for item in found.conditions}
+    assert told["out-of-time"].message == "4 of 6 runs of each set were made, then --seconds 300 were spent"
+    text = " ".join(str(found).split())
+    assert "Not finished (its --seconds are spent): " in text
+    assert "and the same command with more of them goes on from there" in text
+    words = told["out-of-time"].next_step.split()
+    enough = float(words[words.index("--seconds") + 1].rstrip(":"))
+    again = priced(tmp_path, seconds=enough)
+    assert again.steps[0].set.runs == 6
+    assert again.stopped == ""
+    assert "out-of-time" not in {item.code for item in again.conditions}
+
+
+class Uneven(Trainings):
+    """Trainings whose times vary much."""
+
+    def compute(self, job):
+        made = super().compute(job)
+        return replace(made, wall_seconds=made.wall_seconds * (1 + len(self.jobs) % 7))
+
+
+def test_more_runs_are_asked_for_with_the_time_that_they_take(tmp_path):
+    found = {item.code: item for item in priced(tmp_path / "1", Uneven(), seconds=1800).conditions}
+    advice = found["wide-interval"].next_step
+    assert "the same command with --runs 12 --seconds " in advice
+    assert float(advice.split("--seconds ")[1].split(",")[0]) > 1800
+    plenty = {item.code: item for item in priced(tmp_path / "2", Uneven()).conditions}
+    assert "the same command with --runs 12, or" in plenty["wide-interval"].next_step
+
+
+def test_steps_are_spoken_of_only_where_they_are_seen(tmp_path):
+    with pytest.raises(InputError, match=r"hint|next") as refused:
+        priced(tmp_path / "1", Trainings(work=60_000.0, work_steps=0))
+    assert "--seconds" in str(refused.value)
+    assert "--steps" not in str(refused.value)
+    found = priced(tmp_path / "2", Trainings(work=1.0, work_steps=0), steps=5)
+    told = {item.code: item for item in found.conditions}
+    assert told["not-cut"].next_step.startswith("leave --steps out: no step of an optimizer is seen here")
+    assert found.to_json()["cut_after_steps"] is None
+    assert "steps 2 to" not in str(found)
+    assert "sd: of acc, between runs" in str(found)
+
+
+BESIDE = {"numpy": {"threads": "1", "cpu": "avx2"}}
+
+
+def test_what_nobody_says_is_named_and_what_only_price_asked_for_is_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(pricing, "this_cpu_flags", lambda: frozenset({"avx2"}))
+    answers = {"numpy": {"threads": "2", "cpu": "avx512"}, "tensorflow": {"kernels": "free", "threads": "2"}}
+    found = priced(tmp_path, Trainings(answers=answers, with_steps={**BESIDE, "tensorflow": {"threads": "2"}}))
+    told = [(item.code, item.message) for item in found.conditions]
+    assert (
+        "factor-without-effect",
+        "one thread was asked for, and did not come about: tensorflow has threads = 2",
+    ) in told
+    silent = "whether tensorflow followed one CPU path is not known: only numpy says what it has"
+    assert ("step-not-told", silent) in told
+    assert not [message for _, message in told if "mkl" in message], "nobody but price asked for that"
+
+
+def test_what_the_command_itself_asks_for_in_vain_is_told(tmp_path):
+    given = Study("s", approaches={"a": COMMAND}, environments={"default": {"onednn": "off"}}, folder=tmp_path)
+    with closing(Trainings()) as trainings:
+        found = isorun.price(given, store=tmp_path / "store", executor=trainings, seconds=1e6)
+    told = [item.message for item in found.conditions if item.code == "factor-without-effect"]
+    assert any(message.startswith("onednn = off was asked for") for message in told)
 
 
 class Threaded(Trainings):

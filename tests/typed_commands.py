@@ -19,8 +19,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
 _LEFT_OUT = tuple(f"isorun.{room}" for room in ("worker", "zoo", "testing", "repair.engines", "repair.expansion"))
 _READ_AT_START = ("PYTHON", "LD_", "OMP_", "OPENBLAS_", "MKL_", "TZ", "LC_", "LANG")
@@ -105,7 +108,7 @@ def _import_all(package: str) -> None:
 
 
 def _serve(asked: socket.socket) -> None:
-    """Fork for each request; the child leaves this loop to become the command."""
+    """Fork for each request."""
     while True:
         head, given, *_ = socket.recv_fds(asked, 4, 3)
         if not head:
@@ -114,7 +117,6 @@ def _serve(asked: socket.socket) -> None:
         if not (pid := os.fork()):
             asked.close()
             _become(request, given)
-            return
         for number in given:
             os.close(number)
         asked.sendall(b"%d\n" % pid)
@@ -122,8 +124,8 @@ def _serve(asked: socket.socket) -> None:
         asked.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
 
 
-def _become(request, given: list[int]) -> None:
-    """What an interpreter does before it runs a module, in a process that is one already."""
+def _become(request, given: list[int]) -> NoReturn:
+    """What an interpreter does around a module, in a process that is one already. It need not take itself apart."""
     for wanted, number in enumerate(given):
         os.dup2(number, wanted)
         os.close(number)
@@ -133,7 +135,18 @@ def _become(request, given: list[int]) -> None:
     added = request["env"].get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:1] = [request["cwd"], *(path for path in added if path and path not in sys.path)]
     sys.argv[1:] = request["words"]
-    runpy.run_module("isorun", run_name="__main__", alter_sys=True)
+    code = 1
+    try:
+        runpy.run_module("isorun", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

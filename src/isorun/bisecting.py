@@ -15,14 +15,14 @@ import hashlib
 import json
 import math
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from isorun import workflow
 from isorun.analysis.evidence import Condition, first_of
-from isorun.analysis.evidence.run_units import Bits, bits_of, run_units
+from isorun.analysis.evidence.run_units import BY_DIGESTS, BY_NUMBERS, BY_WEIGHTS, Bits, bits_of, run_units
 from isorun.analysis.sequential.change_search import AbstractChangeSearch, BitSearch, Wanted
 from isorun.analysis.studies.bisection import BITS, DRY_RUN, SCORE, Bisection, BisectionQuestion, Stretch, bisection_of
 from isorun.analysis.studies.study_result import StudyResult, run_table
@@ -42,6 +42,7 @@ _DEFAULT_MAX_RUNS: Final = 30
 _NAMES: Final = frozenset({"approach", "config", "environment"})
 _MOST_READ: Final = 20_000
 """Runs of a store that are looked through for those of other studies; of more, that takes longer than it saves."""
+_LEFT_NOTHING: Final = "left neither digests nor numbers to compare"
 _OF_REPORTS: Final = frozenset({"runs-missing", "few-runs", "no-identical-runs"})
 """Conditions of a report's tables, which say nothing about where a result changed."""
 
@@ -94,7 +95,7 @@ def bisect(
         outcome = workflow.carry_out_agenda(agenda, session, everywhere, observer)
         agenda.end()
     known = {condition.code for condition in agenda.conditions} | _OF_REPORTS
-    told = tuple(condition for condition in outcome.conditions if condition.code not in known)
+    of_the_runs = tuple(condition for condition in outcome.conditions if condition.code not in known)
     return bisection_of(
         row,
         question,
@@ -106,7 +107,8 @@ def bisect(
         reasons=agenda.reasons,
         run_ids=agenda.run_ids,
         store=workflow.store_words(store),
-        conditions=(*agenda.conditions, *told),
+        judged_by=agenda.judged_by,
+        conditions=(*agenda.conditions, *agenda.about_bits(), *of_the_runs),
     )
 
 
@@ -213,6 +215,7 @@ class _Halving(AbstractAgenda):
         self._records: dict[str, RunRecord] = {}
         self._of_others: dict[str, RunRecord] | None = None
         self._kept_as: dict[str, str] = {}
+        self._compared: dict[str, tuple[str, ...]] = {}
 
     @property
     def runs(self) -> int:
@@ -310,9 +313,27 @@ class _Halving(AbstractAgenda):
     def _bits(self, commit: str, cell: Cell) -> Bits | None:
         record = self._finished(cell)
         found = None if record is None else bits_of(record)
-        if record is not None and found is None:
-            self.reasons.setdefault(commit, "its runs left neither digests nor numbers to compare")
+        if found is not None:
+            self._compared.setdefault(found.judged_by, found.names)
+        elif record is not None:
+            self.reasons.setdefault(commit, f"its runs {_LEFT_NOTHING}")
         return found
+
+    @property
+    def judged_by(self) -> str:
+        """What bits were told by: numbers where a run left nothing else."""
+        return next((kind for kind in (BY_NUMBERS, BY_DIGESTS, BY_WEIGHTS) if kind in self._compared), "")
+
+    def about_bits(self) -> Iterator[Condition]:
+        """What equal bits are not, where no digest was compared."""
+        if self.judged_by == BY_NUMBERS:
+            names = first_of(self._compared[BY_NUMBERS], 5, ", ")
+            yield Condition(
+                "judged-by-numbers",
+                f"the runs left no digest of their weights: the same bits means the same numbers ({names}), as far as "
+                "they were printed or logged",
+                "add isorun.result(weights=model) at the end of the training: its bits are then compared",
+            )
 
     def _note_failures(self, wanted: Mapping[Commit, int], cells: Mapping[str, Sequence[Cell]]) -> None:
         for commit in wanted:
@@ -415,11 +436,14 @@ def _content(cell: Cell) -> str:
 
 
 def _broken_end(commit: Commit, end: str, reason: str) -> NothingRecorded:
-    copies = "one draw" in reason
-    what = f"the {end} end {commit.ref or commit.short} {'cannot be judged' if copies else 'does not run'}"
-    hint = (
-        "--take-seeds lets constants follow the run's seed; --what bits asks for equal bits"
-        if copies
-        else "name another end, or see that it runs: --link for data that are not in the repository"
-    )
+    judges = any(words in reason for words in ("one draw", "left no", _LEFT_NOTHING))
+    what = f"the {end} end {commit.ref or commit.short} {'cannot be judged' if judges else 'does not run'}"
+    if "one draw" in reason:
+        hint = "--take-seeds lets constants follow the run's seed; --what bits asks for equal bits"
+    elif judges:
+        hint = "isorun.log(loss=…) or isorun.result(weights=model) in the training; isorun scan shows what is read"
+    elif "can't open file" in reason:
+        hint = "a script that a commit lacks is named by its absolute path, outside of the repository"
+    else:
+        hint = "name another end, or see that it runs: --link for data that are not in the repository"
     return NothingRecorded(what, found=reason, hint=hint)

@@ -40,12 +40,12 @@ def env_describe(
     """
     if run is not None:
         return description_of_run(run_named(run, store))
-    told = _asked(python or "python")
-    inside = {**told["effective"]}
+    answer = _asked(python or "python")
+    inside = {**answer["effective"]}
     devices = _devices()
     if devices:
         inside["gpu"] = {**inside.get("gpu", {}), **devices}
-    return description_of_machine(inside, told["installed"], code_version(Path.cwd()))
+    return description_of_machine(inside, answer["installed"], code_version(Path.cwd()))
 
 
 def env_diff(
@@ -68,14 +68,14 @@ def _asked(python: str) -> Mapping[str, Any]:
             command, env=variables, capture_output=True, text=True, timeout=_ASK_SECONDS, check=False,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
-        told: Mapping[str, Any] = json.loads(done.stdout)
+        answer: Mapping[str, Any] = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise ExecutionError(
             f"the interpreter {program} cannot tell its environment",
             found=str(error)[:200],
             hint="--python PATH names another one; isorun env describe RUN describes a run",
         ) from None
-    return told
+    return answer
 
 
 def _devices() -> dict[str, Any]:

@@ -11,7 +11,7 @@ import itertools
 import os
 import shlex
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -20,17 +20,10 @@ from isorun import workflow
 from isorun.analysis.evidence import Condition, first_of
 from isorun.analysis.evidence.provenance import effective
 from isorun.analysis.evidence.run_units import BY_DIGESTS, BY_NUMBERS, BY_WEIGHTS, bits_of
-from isorun.analysis.prices import AS_IT_IS, LADDER, SEED, Names, NotApplicable, applicable, rungs
-from isorun.analysis.prices.choice import (
-    MOST_RUNS,
-    Need,
-    Recommended,
-    Undecided,
-    least_seconds,
-    recommended,
-    wanted_runs,
-)
-from isorun.analysis.prices.price import Price, PricedSet, judged
+from isorun.analysis.prices import AS_IT_IS, LADDER, SEED, LadderStep, Names, NotApplicable, applicable, rungs
+from isorun.analysis.prices.choice import MOST_RUNS, least_seconds, recommended, wanted_runs
+from isorun.analysis.prices.conditions import Circumstances, more_time, price_conditions
+from isorun.analysis.prices.price import OUT_OF_TIME, Price, judged
 from isorun.analysis.prices.priced_runs import FEWEST_RUNS, PlannedRun, PricedRuns, made_run, metric_of
 from isorun.analysis.studies.conditions import told_at_once
 from isorun.errors import ExecutionError, InputError
@@ -42,6 +35,8 @@ from isorun.study.cells import Cell, Level, cells_of
 from isorun.study.design import Environment, Study, adhoc_study, changed, with_key
 from isorun.study.records import RunRecord, RunState
 from isorun.worker import frameworks
+from isorun.worker.frameworks import switches
+from isorun.worker.frameworks.switches import THREADS
 from isorun.worker.levels import InstructionPath, cpu_path, this_cpu_flags
 
 __all__ = ["price"]
@@ -49,7 +44,6 @@ __all__ = ["price"]
 _AS_IT_IS: Final = "as it is"
 _GENERATION: Final = 1000
 """Repeats of a later measurement of changed code begin at so many more: those before stay what they are."""
-_WIDE: Final = 0.1
 _OPTIONAL: Final = tuple(step for step in LADDER if step.name != SEED)
 
 
@@ -82,9 +76,10 @@ def price(
         asked = metric or next(iter(given.metrics), "")
         ladder = _Ladder(keyed, opened, most=runs, seconds=seconds, path=path, metric=asked)
         outcome = carry_out(ladder, opened, keyed, observer)
-        told = workflow.store_conditions(opened.store)
+        of_the_store = workflow.store_conditions(opened.store)
     command = next(iter(given.approaches.values())).command
-    found = _Answer(ladder, keyed, outcome, command=command, steps=steps, path=path).price((*outcome.conditions, *told))
+    answer = _Answer(ladder, keyed, outcome, command=command, steps=steps, path=path)
+    found = answer.price((*outcome.conditions, *of_the_store))
     return replace(found, next_steps=tuple(_after(found, workflow.store_words(store))))
 
 
@@ -188,7 +183,7 @@ class _Ladder(AbstractAgenda):
         self._study = study
         self._store = session.store
         self.most = most
-        self._seconds = seconds
+        self.seconds = seconds
         self._path = path
         self._generation = 0
         self._fits = False
@@ -218,7 +213,7 @@ class _Ladder(AbstractAgenda):
         if self.first is None or self._fits or not any(0 < run.block <= FEWEST_RUNS for run in lacking):
             return
         least = least_seconds(self.runs, self.taken)
-        self.too_long = least if least > self._seconds else 0.0
+        self.too_long = least if least > self.seconds else 0.0
         self._fits = not self.too_long and self.has_a_block
 
     def hear(self, record: RunRecord, *, final: bool) -> None:
@@ -254,7 +249,7 @@ class _Ladder(AbstractAgenda):
         def at_hand(runs: Sequence[PlannedRun]) -> bool:
             return bool(self._kept([self._cell(run) for run in runs]))
 
-        return wanted_runs(self.runs, self.taken, self.most, self._seconds, at_hand)
+        return wanted_runs(self.runs, self.taken, self.most, self.seconds, at_hand)
 
     def _cell(self, run: PlannedRun) -> Cell:
         level = Level.FIXED_SEED if SEED in run.names else Level.DEFAULT
@@ -316,7 +311,7 @@ class _Answer:
         self._outcome = outcome
         self._command = tuple(command)
         self._typed = f"-- {shlex.join(command)}"
-        self._cut_after = steps
+        self._asked_steps = steps
         self._path = path
         self._records = list(ladder.records.values())
         bits = [bits_of(record) for record in self._records]
@@ -326,15 +321,14 @@ class _Answer:
         self._judged_by = next((kind for kind in (BY_NUMBERS, BY_DIGESTS, BY_WEIGHTS) if kind in kinds), "")
         self._compared = tuple(sorted({name for item in known for name in item.names}))
 
-    def price(self, told: Sequence[Condition]) -> Price:
+    def price(self, others: Sequence[Condition]) -> Price:
         """All there is to say."""
         ladder = self._ladder
         self._refuse_nothing()
         base, steps, tried = judged(ladder.runs, ladder.taken)
         best = recommended(ladder.runs, ladder.taken)
         chosen = best.names
-        sets = (base, *(step.set for step in steps), *tried)
-        return Price(
+        found = Price(
             command=self._command,
             metric=ladder.metric,
             judged_by=self._judged_by,
@@ -344,14 +338,80 @@ class _Answer:
             tried=tried,
             not_applicable=(*ladder.left_out, *self._failed()),
             recommended=chosen,
-            cut_after=self._cut_after,
+            cut_after=self._asked_steps if self._are_cut else 0,
             study_lines=() if chosen is None else tuple(_study_lines(chosen, self._environment(chosen), self._path)),
             variables={} if chosen is None else self._outside(chosen),
-            conditions=(*self._conditions(sets, best), *told),
             stopped=self._outcome.stopped,
             undecided=best.undecided,
             needs=best.needs,
         )
+        if not found.stopped and not ladder.too_long and found.steps and found.fewest_runs < ladder.most:
+            found = replace(found, stopped=OUT_OF_TIME)
+        weakened = price_conditions(found, self._records, self._circumstances(whole=best.whole))
+        answers = self._about_answers() if base.runs else ()
+        return replace(found, conditions=(*weakened, *answers, *others))
+
+    def _circumstances(self, *, whole: bool) -> Circumstances:
+        ladder = self._ladder
+        sets = [names for names in rungs(ladder.taken) if names not in ladder.runs.failed]
+        return Circumstances(
+            ladder.most,
+            whole,
+            ladder.too_long,
+            os.getloadavg()[0],
+            os.cpu_count() or 1,
+            seconds=ladder.seconds,
+            spent=ladder.runs.spent,
+            each_more=sum(ladder.runs.wall(names) for names in sets),
+            asked_steps=self._asked_steps,
+            steps_seen=self._steps_seen,
+        )
+
+    @property
+    def _are_cut(self) -> bool:
+        """Whether any run was ended after the steps that were asked for."""
+        return any((effective(record).get("work") or {}).get("cut") for record in self._records)
+
+    @property
+    def _steps_seen(self) -> bool:
+        """Whether the first run told of a step of an optimizer; who counts none is not cut."""
+        first = self._ladder.first
+        return first is None or (effective(first).get("work") or {}).get("steps") != 0
+
+    def _about_answers(self) -> Iterator[Condition]:
+        """What the user asks for and did not get; steps that a library did not take, or of which it says nothing."""
+        own = switches.asked_of(self._environment(AS_IT_IS).content())
+        for item in told_at_once(self._study, self._records):
+            if item.code == "factor-without-effect" and item.message.partition(" = ")[0] in own:
+                yield item
+        for step in _OPTIONAL:
+            with_it = [record for run, record in self._ladder.records.items() if step.name in run.names]
+            heard = [effective(record).get("switches") or {} for record in with_it]
+            if heard and step.switch not in own:
+                yield from self._about_step(step, heard)
+
+    def _about_step(self, step: LadderStep, heard: Sequence[Mapping[str, Mapping[str, str]]]) -> Iterator[Condition]:
+        """heard: what the libraries of each run with the step answer."""
+        asked = {THREADS: "1"} if step.switch == THREADS else _requested([step.name], self._path)[0]
+        missed = {
+            f"{who} has {name} = {has}"
+            for answers in heard
+            for name, others in switches.without_effect(asked, answers).items()
+            for who, has in others.items()
+        }
+        if missed:
+            message = f"{step.name} was asked for, and did not come about: {first_of(sorted(missed), 3, ', ')}"
+            yield Condition("factor-without-effect", message, "the row of that step is not what its name says here")
+        used = set(effective(self._records[0]).get("frameworks") or ())
+        computing = [each.name for each in frameworks.every() if each.libraries and each.name in used]
+        silent = [name for name in computing if all(step.switch not in answers.get(name, {}) for answers in heard)]
+        if silent and step.switch in (THREADS, "cpu"):
+            who = sorted({name for answers in heard for name, items in answers.items() if step.switch in items})
+            message = (
+                f"whether {', '.join(silent)} followed {step.name} is not known: only {', '.join(who)} "
+                f"{'says' if len(who) == 1 else 'say'} what it has"
+            )
+            yield Condition("step-not-told", message, "the row of that step may show what the others did alone")
 
     def _refuse_nothing(self) -> None:
         """Without runs of the training as it is there is nothing to hold anything against."""
@@ -364,13 +424,8 @@ class _Answer:
             raise InputError(
                 f"a run takes {each:.0f} s, and the least measurement {ladder.too_long:.0f} s",
                 found=f"{len(rungs(ladder.taken))} sets of steps, {FEWEST_RUNS} runs each",
-                hint=self._more_time(),
+                hint=more_time(self._asked_steps, ladder.too_long, steps_seen=self._steps_seen),
             )
-
-    def _more_time(self) -> str:
-        cut = "--steps 200, which ends each run after 200 optimizer steps where these are seen"
-        shorter = f"fewer --steps than {self._cut_after}" if self._cut_after else cut
-        return f"the same command with {shorter}, or with --seconds {self._ladder.too_long * 1.5:.0f}"
 
     def _failed(self) -> Iterator[NotApplicable]:
         for names, why in self._ladder.runs.failed.items():
@@ -394,118 +449,6 @@ class _Answer:
         }
         hashes = {"PYTHONHASHSEED": "0"} if SEED in chosen else {}
         return {**hashes, **{name: value for name, value in asked.items() if name not in theirs}}
-
-    def _conditions(self, sets: Sequence[PricedSet], best: Recommended) -> Iterator[Condition]:
-        if not sets[0].runs:
-            return
-        yield from self._about_digests(sets)
-        yield from self._about_metric(sets)
-        yield from self._about_cuts()
-        yield from self._about_times(sets)
-        if self._ladder.too_long:
-            runs = min(item.runs for item in sets)
-            message = (
-                f"{FEWEST_RUNS} runs of each set take {self._ladder.too_long:.0f} s, more than there were: "
-                f"what {runs} of each tell{'s' if runs == 1 else ''} is shown, and decides nothing"
-            )
-            yield Condition("too-little-time", message, f"{self._more_time()}: what was measured is used again")
-        if best.names is not None and not best.whole:
-            message = "there was no time left to try every set with one step less: a cheaper one may do"
-            yield Condition(
-                "not-all-tried", message, "the same command with more --seconds: what was measured is used again"
-            )
-        if best.undecided is not None:
-            yield self._about_chance(best.undecided, best.needs)
-        elif best.names is None and self._fullest(sets).identical is False:
-            yield self._about_open_ends()
-        found = told_at_once(self._study, self._records)
-        yield from (item for item in found if item.code == "factor-without-effect")
-
-    def _fullest(self, sets: Sequence[PricedSet]) -> PricedSet:
-        """The highest rung of the ladder that was measured."""
-        ladder = rungs(self._ladder.taken)
-        return max((item for item in sets if item.names in ladder and item.runs), key=lambda item: len(item.names))
-
-    def _about_digests(self, sets: Sequence[PricedSet]) -> Iterator[Condition]:
-        if self._judged_by == BY_WEIGHTS:
-            return
-        told = {note.message for record in self._records for note in record.notes if note.code == "no-digest"}
-        why = f" ({first_of(sorted(told), 1)})" if told else ""
-        add = "add isorun.result(weights=model) at the end of the training: its bits are then compared"
-        if any(item.distinct is not None for item in sets):
-            names = first_of(self._compared, 5, ", ")
-            message = (
-                f"the runs left no digest of their weights{why}: identical means the same {self._judged_by} ({names})"
-            )
-            yield Condition("judged-by-numbers", message, add)
-        else:
-            message = f"the runs left neither a digest of their weights{why} nor numbers: only their time is known"
-            yield Condition(
-                "nothing-to-compare", message, f"{add}; isorun scan shows which metrics are read", voids=True
-            )
-
-    def _about_metric(self, sets: Sequence[PricedSet]) -> Iterator[Condition]:
-        if all(item.sd is None for item in sets):
-            what = f"told no {self._ladder.metric or 'metric'}"
-            ended = " before they were ended" if self._cut_after else ""
-            message = f"no spread can be told: the runs {what}{ended}"
-            step = (
-                "more --steps, or whole trainings" if self._cut_after else "print it, or call isorun.log; --metric NAME"
-            )
-            yield Condition("no-metric", message, step)
-
-    def _about_cuts(self) -> Iterator[Condition]:
-        uncut = [record for record in self._records if not (effective(record).get("work") or {}).get("cut")]
-        if self._cut_after and uncut:
-            of_all = f"{len(uncut)} of {len(self._records)} runs"
-            message = f"{of_all} were not ended after {self._cut_after} steps, but at their end"
-            yield Condition("not-cut", message, "fewer --steps; docs/price.md says whose optimizers are seen")
-
-    def _about_times(self, sets: Sequence[PricedSet]) -> Iterator[Condition]:
-        wide = [item for item in sets if item.interval95 and item.interval95[1] / item.interval95[0] > (1 + _WIDE) ** 2]
-        if wide:
-            load, cpus = os.getloadavg()[0], os.cpu_count() or 1
-            names = first_of([" + ".join(item.names) for item in wide], 3, ", ")
-            message = f"times vary: the interval of {names} is wider than ± 10 % (load {load:.1f} on {cpus} CPUs now)"
-            more = "the same command with --runs 12, or when nothing else runs here: what was measured is used again"
-            yield Condition("wide-interval", message, more)
-        short = [item for item in sets if item.seconds is not None and item.seconds < _WIDE]
-        if short:
-            message = (
-                f"a run works for {short[0].seconds:.3f} s: at that length a ratio is more of starting than of training"
-            )
-            yield Condition("short-runs", message, "a longer training, or more --steps")
-
-    def _about_chance(self, open_set: Undecided, needs: Sequence[Need]) -> Condition:
-        idle = [need for need in needs if need.name in open_set.names and need.name not in open_set.alike]
-        seen = first_of(
-            [
-                f"without {need.name} {need.odd} of {need.runs_without} runs ended unlike the others, "
-                f"with it 0 of {need.runs_with} (p = {need.p:.2g})"
-                for need in idle
-            ],
-            3,
-        )
-        names = " + ".join(open_set.names)
-        message = f"that no runs of {names} differed may be chance: {seen}"
-        more = f"the same command with --runs {min(2 * self._ladder.most, MOST_RUNS)}"
-        return Condition("not-told-apart", message, f"{more}: what was measured is used again")
-
-    def _about_open_ends(self) -> Condition:
-        ends = {
-            *(
-                note.message
-                for record in self._records
-                for note in record.notes
-                if note.code == "nondeterministic-operation"
-            ),
-            *(f"{len(record.devices)} devices" for record in self._records if len(record.devices) > 1),
-        }
-        seen = f": {first_of(sorted(ends), 3)}" if ends else ""
-        message = f"runs of one seed differ with every step taken{seen}"
-        return Condition(
-            "still-differs", message, f"isorun audit {self._typed} tells what it leaves open, with the lines"
-        )
 
 
 def _after(found: Price, store: str) -> Iterator[str]:

@@ -99,6 +99,9 @@ class Observer:
     def warned(self, condition: Condition) -> None:
         """Something to know before the first run: whoever hears it may want to stop."""
 
+    def made_before(self, runs: int, some: Sequence[RunRecord]) -> None:
+        """So many runs of the study were finished before; some of them, to tell from how long the others may take."""
+
     def work_planned(self, runs: int) -> None:
         """So many more runs are to come."""
 

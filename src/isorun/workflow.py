@@ -87,9 +87,13 @@ __all__ = [
 ]
 
 _GRACE: Final = 120.0
+_LOOKED_AT: Final = 20
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
 _TOLD_AT_ONCE: Final = frozenset(
-    ["shared-device", "bad-return", "several-trainings", "lock-of-the-study", "checkout-changed", "checkout-written"]
+    [
+        *("shared-device", "bad-return", "several-trainings", "lock-of-the-study"),
+        *("checkout-changed", "checkout-written", "edited-while-running"),
+    ]
 )
 
 
@@ -198,7 +202,12 @@ def run_missing(
         from isorun.repair.agenda import SearchAgenda
 
         return carry_out_agenda(SearchAgenda(study, session.store), session, study, observer, keep_study=keep_study)
-    cells = [cell for cell in missing(study, store=session.store) if only is None or only(cell)]
+    with blaming("store", session.store):
+        declared = cells_of(known_to(study, session.store))
+        finished = session.store.finished(cell.id for cell in declared)
+        cells = [cell for cell in declared if cell.id not in finished and (only is None or only(cell))]
+        if observer is not None and cells and finished:
+            observer.made_before(len(finished), session.store.records(sorted(finished)[:_LOOKED_AT]))
     _check_environments(study, session, cells)
     return carry_out_agenda(CellList(cells), session, study, observer, keep_study=keep_study)
 

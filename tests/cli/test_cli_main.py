@@ -36,9 +36,31 @@ def test_importing_isorun_loads_neither_numpy_nor_a_framework():
     assert done.stdout.strip() == "[]"
 
 
+TABLE = "model,seed,acc\n" + "".join(f"{'ab'[n % 2]},{n // 2},{0.8 + n % 7 / 100}\n" for n in range(16))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "study.toml", "--dry-run", "--json"),
+        ("run", "--", "no-such-program"),
+        ("compare", "runs.csv", "--value", "acc", "--by", "model"),
+        ("status", "--sotre", "x"),
+        ("report", "nothing.toml"),
+        ("scan", "-"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_forked_for_the_other_tests_answers_as_a_fresh_process_does(words, toy):
+    toy.write("runs.csv", TABLE)
+    fresh, forked = (toy(*words, stdin="epoch 1 acc: 0.5\n", fresh=is_fresh) for is_fresh in (True, False))
+    assert vars(forked) == vars(fresh)
+    assert fresh.stdout + fresh.stderr
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(name, shell):
-    done = shell(name, "--help")
+    done = shell(name, "--help", fresh=True)
     assert done.returncode == 0
     assert "--json" in done.stdout
     assert all(len(line) <= 120 for line in done.stdout.splitlines())
@@ -153,3 +175,20 @@ def test_a_mistyped_command_or_option_names_the_one_that_is_meant(words, said, c
         code = end.code
     assert code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["env", "describe", "--latex", "ab"], "there is no run 'ab'"),
+        (["env", "diff", "ab", "--json", "cd"], "there is no run 'ab'"),
+        (["store", "redact", "--store", "s", "NAME"], "NAME: nothing is recorded of it"),
+    ],
+)
+def test_an_option_may_stand_between_names(tmp_path, monkeypatch, capsys, words, told):
+    monkeypatch.chdir(tmp_path)
+    for place in (".isorun", "s"):
+        FolderStore(tmp_path / place).close()
+    main(words)
+    shown = capsys.readouterr()
+    assert told in shown.out + shown.err

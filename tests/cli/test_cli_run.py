@@ -503,3 +503,29 @@ def test_a_study_file_does_not_take_the_name_of_a_command(toy):
     toy.write("study.toml", 'name = "mine"\n' + (toy.folder / "study.toml").read_text())
     assert toy("run", "study.toml").returncode == 0
     assert "mine: 0 of 2 runs are missing" in toy("run", "mine", "--dry-run").stdout
+
+
+RESUMES = """
+import json, os
+state = json.load(open("state.json")) if os.path.exists("state.json") else {"n": 0}
+json.dump({"n": state["n"] + 1}, open("state.json", "w"))
+print("acc:", state["n"] + 0.5)
+"""
+
+
+def test_runs_that_meet_in_a_file_are_told_and_with_a_folder_each_they_do_not(shell):
+    shell.write("t.py", RESUMES)
+    done = json.loads(shell("run", "-n", 2, "--json", "--", "python", "t.py").stdout)
+    assert [run["values"]["acc"] for run in done["runs"]] == [0.5, 1.5]
+    assert [one["code"] for one in done["warnings"]] == ["read-of-another-run", "shared-write"]
+    assert "--isolate" in done["warnings"][1]["next"]
+    told = json.loads(shell("report", "--json").stdout)["warnings"]
+    assert {"read-of-another-run", "shared-write"} <= {one["code"] for one in told}
+    (shell.folder / "state.json").unlink()
+    apart = shell("run", "-n", 2, "--isolate", "--store", "apart", "--json", "--", "python", "t.py")
+    done = json.loads(apart.stdout)
+    assert [run["values"]["acc"] for run in done["runs"]] == [0.5, 0.5]
+    assert done["warnings"] == []
+    assert not (shell.folder / "state.json").exists()
+    left = sorted((shell.folder / "apart" / "runs").glob("*/workspace/*"))
+    assert [path.name for path in left] == ["state.json"] * 2

@@ -15,6 +15,8 @@ from isorun.cli.progress import Progress
 from isorun.scheduling import Observer
 from isorun.store import Holder
 from isorun.study.design import Study
+from isorun.study.records import Series
+from record_builder import make_record
 
 SLOW = """
 import time
@@ -195,3 +197,112 @@ def test_a_terminal_shows_the_latest_row_and_whom_one_waits_for():
     assert "slow default #0: at 2: loss 0.25, note NaN …" in shown
     assert shown.count("process 12 on elsewhere has been running it since 2026-01-02 03:04:05 UTC") == 1
     assert "another isorun has been running it" in shown
+
+
+class Clock:
+    """A clock that stands until it is set."""
+
+    now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    standing = Clock()
+    monkeypatch.setattr("isorun.cli.progress.time", standing)
+    return standing
+
+
+class Screen(io.StringIO):
+    """What a terminal shows last."""
+
+    def isatty(self):
+        return True
+
+    @property
+    def line(self):
+        return self.getvalue().rpartition("\x1b[K")[2]
+
+
+def row(step, **values):
+    return [{"step": step, "values": values}]
+
+
+def test_the_line_says_epoch_value_and_time_left_by_the_epochs_of_the_command(clock):
+    study = Study("s", approaches={"t": "python t.py --max_epochs={config.n}"}, configs={"c": {"n": 10}}, repeats=3)
+    first, *_ = workflow.cells(study)
+    screen = Screen()
+    with Progress(study, screen) as progress:
+        progress.work_planned(3)
+        progress.run_started(first)
+        clock.now += 5
+        progress.rows_logged(first, row(1, loss=0.5))
+        assert screen.line.endswith("epoch 1 of 10: loss 0.5 …")
+        clock.now += 4
+        progress.rows_logged(first, row(3, loss=0.25))
+        # 7 epochs of 2 s are left of this run, and two runs of 9 + 14 s
+        assert screen.line.endswith("epoch 3 of 10: loss 0.25 …; about 60 s left")
+
+
+def test_runs_that_ended_say_how_long_the_others_take_and_those_made_before_count(clock):
+    study = Study("s", approaches={"t": "python t.py"}, repeats=8)
+    cells = workflow.cells(study)
+    series = {"loss": Series([1.0, 4.0], [1.0, 2.0], [0.5, 0.25])}
+    made = [make_record(cell, wall_seconds=20.0, series=series, results={}) for cell in cells]
+    screen = Screen()
+    with Progress(study, screen) as progress:
+        progress.made_before(5, made[:5])
+        progress.work_planned(3)
+        progress.run_started(cells[5])
+        assert "s: 3 runs to do, 5 made before" in screen.getvalue()
+        assert screen.line.endswith("[5/8]  t default #5 …; about 60 s left")
+        progress.rows_logged(cells[5], row(1, loss=0.5))
+        clock.now += 6
+        progress.rows_logged(cells[5], row(3, loss=0.5))
+        assert screen.line.endswith("at 3 of 4: loss 0.5 …; about 43 s left")
+        clock.now += 3
+        progress.run_ended(made[5])
+        assert screen.line.startswith("[6/8]")
+        assert screen.line.endswith("; about 40 s left")
+
+
+def test_where_nobody_looks_at_a_terminal_a_long_run_is_told_of_now_and_then(clock):
+    study = Study("s", approaches={"t": "python t.py"})
+    (cell,) = workflow.cells(study)
+    log = io.StringIO()
+    with Progress(study, log) as progress:
+        progress.work_planned(1)
+        progress.run_started(cell)
+        for second in range(300):
+            clock.now += 1
+            progress.rows_logged(cell, row(second, loss=0.5))
+    told = [line for line in log.getvalue().splitlines() if "loss" in line]
+    assert told[0] == "[0/1]  t default #0: at 29: loss 0.5 …"
+    assert 3 <= len(told) <= 10
+
+
+def test_lines_that_a_training_prints_without_flushing_are_seen_while_it_runs(tmp_path):
+    (tmp_path / "t.py").write_text("import time\nfor e in range(4): print(f'epoch {e} loss {e}.5'); time.sleep(0.8)\n")
+    told = []
+
+    class Listening(Observer):
+        def rows_logged(self, cell, rows):
+            told.append(rows[-1]["step"])
+
+    workflow.run(Study("s", approaches={"t": "python t.py"}, folder=tmp_path), observer=Listening(), launch="fresh")
+    assert len(told) > 1
+    assert told == sorted(told)
+
+
+def test_the_python_that_a_wrapper_chose_is_said_once(clock):
+    study = Study("s", approaches={"make": "make train"}, repeats=2)
+    log = io.StringIO()
+    effective = {"python": {"executable": "/elsewhere/bin/python", "version": "3.12.1"}}
+    with Progress(study, log) as progress:
+        progress.work_planned(2)
+        for cell in workflow.cells(study):
+            progress.run_started(cell)
+            progress.run_ended(make_record(cell, environment={"requested": {}, "effective": effective}))
+    assert log.getvalue().count("trained with /elsewhere/bin/python (Python 3.12.1)") == 1

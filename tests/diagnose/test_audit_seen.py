@@ -128,6 +128,15 @@ def test_what_the_environment_of_the_run_fixed_is_withdrawn(code, effective, kin
     assert (left, list(withdrawn)) == ({}, [kind])
 
 
+def test_threads_of_tensorflow_are_held_by_its_own_variable_alone(tmp_path):
+    threads = {"tensorflow": {"intra_op_parallelism": 4}}
+    left, withdrawn = held(tmp_path, "import keras\n", variables={"OMP_NUM_THREADS": "2"}, **threads)
+    assert "thread-count" not in withdrawn
+    assert left["thread-count", 1].fix.startswith("TF_NUM_INTRAOP_THREADS=4 in the environment, or tensorflow.config")
+    _, withdrawn = held(tmp_path, "import keras\n", variables={"TF_NUM_INTRAOP_THREADS": "2"}, **threads)
+    assert "thread-count" in withdrawn
+
+
 def test_a_data_file_that_was_read_is_told_with_its_checksum(tmp_path):
     (tmp_path / "a.csv").write_text("1\n")
     read = {"what": "file", "name": str(tmp_path / "a.csv"), "line": 2}

@@ -1,6 +1,7 @@
 """What the source of a training tells, in small: each kind where it is open, and where it only looks so."""
 
 import ast
+import subprocess
 import time
 from pathlib import Path
 
@@ -365,7 +366,9 @@ def test_a_pin_has_no_local_version(tmp_path):
     assert "+torch==2.1.0\n" in patch
 
 
-@pytest.mark.parametrize(("package", "word"), [("torch", "torch.set_num_threads(3)"), ("keras", "OMP_NUM_THREADS=3")])
+@pytest.mark.parametrize(
+    ("package", "word"), [("torch", "torch.set_num_threads(3)"), ("keras", "TF_NUM_INTRAOP_THREADS=3")]
+)
 def test_the_threads_to_hold_are_those_of_this_machine_in_the_words_of_the_framework(
     tmp_path, monkeypatch, package, word
 ):
@@ -375,6 +378,49 @@ def test_the_threads_to_hold_are_those_of_this_machine_in_the_words_of_the_frame
     [fix] = [item.fix for item in found if item.kind == "thread-count"]
     assert word in fix
     assert ("torch" in fix) == (package == "torch")
+    assert ("OMP_NUM_THREADS" in fix) == (package == "torch"), "TensorFlow does not read it"
+
+
+@pytest.mark.parametrize(
+    ("code", "held", "is_open"),
+    [
+        ("import keras\n", {"OMP_NUM_THREADS": "2"}, True),
+        ("import keras\n", {"TF_NUM_INTRAOP_THREADS": "2"}, False),
+        ("import keras\n", {"OMP_NUM_THREADS": "2", "KERAS_BACKEND": "torch"}, False),
+        ("import os\nimport keras\nos.environ['TF_NUM_INTRAOP_THREADS'] = '2'\n", {}, False),
+        ("import os\nimport torch\nos.environ['OMP_NUM_THREADS'] = '2'\n", {}, True),
+        ("import os\nos.environ['OMP_NUM_THREADS'] = '2'\nimport torch\n", {}, False),
+        ("import os, numpy\nos.environ['OMP_NUM_THREADS'] = '2'\nimport torch\n", {}, False),
+        ("import os, numpy\nos.environ['OMP_NUM_THREADS'] = '2'\na = numpy.dot(b, c)\n", {}, True),
+    ],
+)
+def test_a_number_of_threads_counts_where_it_is_read(tmp_path, code, held, is_open):
+    (tmp_path / "train.py").write_text(code)
+    found = examine_source(read_program(["python", "train.py"], tmp_path, held))
+    assert ("thread-count" in {item.kind for item in found}) == is_open
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "before"),
+    [
+        ("import keras\n", "tensorflow.config.threading.set_intra_op_parallelism_threads(", ""),
+        (
+            '"""Text."""\nfrom __future__ import annotations\nimport numpy\na = numpy.dot(b, c)\n',
+            'os.environ.setdefault("OMP_NUM_THREADS", ',
+            "import numpy",
+        ),
+    ],
+)
+def test_a_patch_holds_threads_before_they_are_asked_for(tmp_path, code, line, before):
+    (tmp_path / "train.py").write_text(code)
+    program = read_program(["python", "train.py"], tmp_path, {})
+    (tmp_path / "patch").write_text(patch_for(program, examine_source(program)))
+    subprocess.run(["git", "apply", "-p1", "patch"], cwd=tmp_path, check=True)
+    patched = (tmp_path / "train.py").read_text()
+    assert patched.index(line) < (patched.index(before) if before else len(patched))
+    compile(patched, "train.py", "exec")
+    left = examine_source(read_program(["python", "train.py"], tmp_path, {}))
+    assert "thread-count" not in {item.kind for item in left}
 
 
 def test_a_file_whose_name_would_make_lines_of_a_patch_has_none(tmp_path):
@@ -384,3 +430,30 @@ def test_a_file_whose_name_would_make_lines_of_a_patch_has_none(tmp_path):
     found = examine_source(program)
     assert "unseeded-generator" in {item.kind for item in found}
     assert patch_for(program, found) == ""
+
+
+PACKAGE = {
+    "lib/__init__.py": "from .data import *\nfrom .swarm import Swarm\n",
+    "lib/data.py": "import numpy as np\ndef split(x, seed=None):\n    if seed:\n        np.random.seed(seed)\n"
+    "    np.random.shuffle(x)\n",
+    "lib/swarm.py": "import numpy as np\nclass Swarm:\n    def __init__(self):\n        self.x = np.random.rand()\n"
+    "class Other(Swarm):\n    def step(self):\n        return np.random.uniform(0, 1)\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "sure"),
+    [
+        ("from lib import split\nsplit([1], seed=1)\n", None),
+        ("from lib import *\nsplit([1], seed=1)\n", None),
+        ("import lib\nlib.split([1], seed=1)\n", None),
+        ("from lib import split\nsplit([1])\n", Sure.HIGH),
+        ("import lib\n", Sure.MEDIUM),  # of a module that is imported, and of which nothing is used
+    ],
+)
+def test_what_a_package_hands_on_is_followed(tmp_path, code, sure):
+    (tmp_path / "lib").mkdir()
+    for name, text in {**PACKAGE, "train.py": code}.items():
+        (tmp_path / name).write_text(text)
+    found = examine_source(read_program(["python", "train.py"], tmp_path, {}))
+    assert [item.sure for item in found if item.kind == "unseeded-generator"] == ([sure] if sure else [])

@@ -1,6 +1,7 @@
 """Versions of the code as environments: refs become commits, and each is checked out once, in the cache."""
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -181,10 +182,12 @@ def test_of_what_differs_in_a_new_checkout_nothing_else_is_let_pass(repository, 
         assert part.parent.stat().st_ino == inode, "the same tree serves again"
     git(repository, "config", "filter.f.smudge", "sed s/10/12/")
     (part.parent / "t.py").write_text("")
+    held = os.open(part.parent, os.O_RDONLY)  # as long as it is open its number is not given to another folder
     with version.taken() as again:
         assert (part.read_text(), (part.parent / "t.py").read_text()) == ("value = 12\n", SCRIPT)
         assert part.parent.stat().st_ino != inode, "one that cannot be made what it was is made anew"
         assert again.version["dirty"]
+    os.close(held)
 
 
 @pytest.mark.parametrize("instead", ["folder", "file", "other-link"])

@@ -124,7 +124,7 @@ def test_a_build_that_fails_is_a_record_with_the_resolvers_message_and_the_other
     failed = [record for record in outcome.records if record.state is not RunState.FINISHED]
     assert [(record.state, record.cell.environment) for record in failed] == [(RunState.FAILED, "none")] * 2
     for record in failed:
-        assert "the packages of the environment 'none' cannot be installed" in record.reason
+        assert "the packages of the environment 'none' (tinylib==9.1) cannot be installed" in record.reason
         assert "No matching distribution found for tinylib==9.1" in record.reason
         assert "from versions: 1.0, 2.0" in record.reason
         assert "next:" in record.log_tail

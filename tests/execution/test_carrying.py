@@ -9,8 +9,11 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -24,11 +27,12 @@ from isorun.execution import (
     RowsLogged,
     RunEnded,
     RunStarted,
+    assemble,
     carrying,
     event_from_json,
     event_to_json,
 )
-from isorun.execution.assemble import lost_record, read_record
+from isorun.execution.assemble import ChangedFiles, CodeVersions, lost_record, read_record
 from isorun.execution.carrying import Workbench, Workshop, carry_out
 from isorun.study import Environment, Sources
 from isorun.study.cells import Cell, Level
@@ -152,6 +156,28 @@ def test_a_module_that_is_missing_names_the_interpreter_and_the_remedy(make_job,
     assert record.reason.startswith("exit code 1: ModuleNotFoundError: No module named 'no_such_module_at_all' in ")
     assert f"`{python} -m pip install`" in record.reason
     assert "--python" in record.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "remedy"),
+    [
+        ("packages", {"requirements": ["six"]}, "add what brings absent to six in the study: isorun installs it for"),
+        ("packages", {"requirements": [], "lock": "a.lock"}, "add what brings absent to a.lock in the study"),
+        ("container", {"image": "i"}, "choose an image that has absent"),
+    ],
+)
+def test_a_module_that_is_missing_in_what_isorun_made_is_asked_for_in_the_study(kind, settings, remedy):
+    environment = Environment("baseline", kind=kind, settings=settings)
+    log = SimpleNamespace(start={"executable": "/cache/venv/bin/python"})
+    ended = SimpleNamespace(
+        log_tail="ModuleNotFoundError: No module named 'absent'",
+        events=log,
+        made={},
+        job=SimpleNamespace(environment=environment),
+    )
+    found = assemble._remedy(ended)
+    assert remedy in found
+    assert "pip" not in found
 
 
 LAST_LINE = """
@@ -442,3 +468,40 @@ def test_the_python_that_was_chosen_travels_in_the_job(make_job):
     assert (carried.cell, job.with_python("")) == (job.cell, job)
     asked = make_job(("python", "x.py"), python="/mine")
     assert asked.with_python("/opt/python") == asked
+
+
+@pytest.mark.parametrize(("takes", "serves"), [(0.02, 1.0), (3.0, 10.0)])
+def test_gits_answer_serves_for_as_long_as_it_is_worth(tmp_path, monkeypatch, takes, serves):
+    """Code that is edited between runs is noticed at once where git is quick, and git is not asked all the time."""
+    now, answers = [100.0], count()
+
+    def slow(_folder):
+        now[0] += takes
+        return {"commit": next(answers)}
+
+    monkeypatch.setattr(assemble, "code_version", slow)
+    monkeypatch.setattr(assemble, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with closing(CodeVersions()) as versions:
+        assert versions.ask(tmp_path).result() == {"commit": 0}
+        now[0] = 100.0 + serves * 0.9
+        assert versions.ask(tmp_path).result() == {"commit": 0}
+        now[0] = 100.0 + serves * 1.1
+        assert versions.ask(tmp_path).result() == {"commit": 1}
+
+
+def test_a_model_file_that_changed_unseen_is_told_only_where_one_run_was_alone(tmp_path):
+    (tmp_path / "out").mkdir()
+    for name in ("out/model.h5", "notes.txt", "new.h5"):
+        if name != "new.h5":
+            (tmp_path / name).write_text("before")
+            os.utime(tmp_path / name, (1000, 1000))
+    files = ChangedFiles()
+    look = files.before(tmp_path)
+    for name in ("out/model.h5", "notes.txt", "new.h5"):
+        (tmp_path / name).write_text("after")
+        os.utime(tmp_path / name, (2000, 2000))
+    assert files.after(look) == {"out/model.h5": {"found": 1000.0, "wrote": [2000.0], "read": []}}
+    first, second = files.before(tmp_path), files.before(tmp_path)
+    os.utime(tmp_path / "new.h5", (3000, 3000))
+    assert (files.after(first), files.after(second)) == ({}, {})
+    assert files.after(files.before(tmp_path)) == {}

@@ -398,3 +398,64 @@ def test_random_bytes_give_no_metrics() -> None:
 
 def test_a_byte_that_is_no_character_does_not_hide_a_line() -> None:
     assert scan_text("\ufffdpoque 1, loss: 0.5").series["loss"].values == (0.5,)
+
+
+def bar(count: int, total: int, **values: float) -> str:
+    return f"{count}/{total} ━━━━ 1s 5ms/step - " + " - ".join(f"{name}: {value}" for name, value in values.items())
+
+
+def test_lines_of_a_bar_that_changed_places_are_no_evaluation_and_the_furthest_counts() -> None:
+    lines = ["Epoch 1/2", bar(6, 10, acc=0.6), bar(8, 10, acc=0.8), bar(7, 10, acc=0.7), bar(10, 10, acc=0.9)]
+    found = scan_text("\n".join([*lines, "Epoch 2/2", bar(9, 10, acc=0.95), bar(8, 10, acc=0.91)]))
+    assert {name: series.values for name, series in found.series.items()} == {"acc": (0.9, 0.95)}
+
+
+def test_a_bar_that_begins_again_is_an_evaluation_also_where_the_first_one_stopped_short() -> None:
+    found = scan_text("\n".join(["Epoch 1/1", bar(9, 10, acc=0.9), bar(1, 10, acc=0.5), bar(10, 10, acc=0.6)]))
+    assert {name: series.values for name, series in found.series.items()} == {"acc": (0.9,), "eval_acc": (0.6,)}
+
+
+def test_a_bar_that_the_screen_wrapped_is_read_also_where_it_is_the_last_thing_printed() -> None:
+    below = " " * 40
+    found = scan_text(f"Epoch 1/1 ━━━━ 8/8 0:00:00 20it/s train_loss_step:\n{below}0.5 val_acc:\n{below}0.75")
+    assert {name: series.values for name, series in found.series.items()} == {
+        "train_loss_step": (0.5,),
+        "val_acc": (0.75,),
+    }
+
+
+def test_a_note_quotes_a_line_without_its_escapes() -> None:
+    found = scan_text("\x1b[1m   model  accuracy\x1b[0m\n\x1b[36m   lenet  0.91\x1b[0m")
+    assert [note.message.split("first in ")[1] for note in found.notes] == ["'lenet 0.91')"]
+
+
+def test_what_is_said_again_of_the_best_iteration_is_no_further_value() -> None:
+    rounds = [f"[{number}]\tvalid-auc:0.{number}" for number in (7, 9, 8)]
+    found = scan_text("\n".join([*rounds, "Stopping. Best iteration:", rounds[1]]))
+    assert found.series["valid-auc"].values == (0.7, 0.9, 0.8)
+    assert found.results == {"valid-auc": 0.9}
+    further = scan_text("\n".join([*rounds, "Stopping. Best iteration:", rounds[1], "[10]\tvalid-auc:0.5"]))
+    assert further.series["valid-auc"].values == (0.7, 0.9, 0.8, 0.5)
+    assert further.results == {}
+    assert scan_text(f"Best iteration is:\n{rounds[1]}").series["valid-auc"].values == (0.9,)
+
+
+def test_a_value_told_again_in_another_form_is_one_value_and_in_the_same_form_two() -> None:
+    assert scan_text("test_acc: 0.5\n{'test_acc': 0.5}").series["test_acc"].values == (0.5,)
+    assert scan_text("test_acc: 0.5\ntest_acc: 0.5").series["test_acc"].values == (0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [("Training loss (for 1 batch) at step 40: 0.5", 40), ("Training loss step 7: 0.5", 7)],
+)
+def test_a_name_with_its_step_before_the_value_is_read(line: str, step: int) -> None:
+    assert scan_text(line).series == {"train_loss": Series((float(step),), (0.0,), (0.5,))}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Mar 25 13:03:58 node systemd[1]: started", "iteration: 2 of max_iter: 40", "img/s: 37.2", "Progress: 40.0%"],
+)
+def test_dates_limits_and_speeds_give_nothing(line: str) -> None:
+    assert not scan_text(line).series

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 import torch
 from worker_trainings import read_run
 
@@ -55,6 +56,7 @@ def test_a_training_is_seeded_and_digested_without_a_change_to_it(train, tmp_pat
     assert not effective["torch"]["cudnn_benchmark"]
     assert any(library["name"] == "libtorch_cpu.so" for library in effective["libraries"])
     for trained in (first, again, other):
+        assert [note for note in trained.of_kind("note") if note["code"] == "no-digest"] == []
         assert not (trained.folder / "worker-error.txt").exists()
         assert not trained.run.others
 
@@ -144,6 +146,7 @@ def _seconds_of_thousand_steps(watch: pytorch.TorchWatch, one: torch.optim.Optim
     return time.perf_counter() - began
 
 
+@pytest.mark.slow
 def test_a_compiled_training_step_is_digested_too(train, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(

@@ -14,7 +14,7 @@ from isorun.errors import StudyError
 from isorun.execution import job_of
 from isorun.study.cells import cells_of
 from isorun.study.design import document_of, study_from_document
-from isorun.worker import seeding, streams
+from isorun.worker import frameworks, seeding, streams
 from isorun.worker.frameworks import switches, torch_draws
 from isorun.worker.frameworks.python import Python
 from isorun.worker.frameworks.switches import STREAM_NAMES, StreamRequest, stream_request
@@ -166,6 +166,18 @@ def test_a_stream_that_drew_nothing_is_missing_from_the_answer():
     assert switches.without_effect(asked, {"torch": {"streams": "weights+dropout"}}) == {}
     assert Training(*STREAM_NAMES, run_seed=2, asked="all").streams.answer() == "all"
     assert Training(run_seed=2, asked="none@7").streams.answer() == "none@7"
+
+
+def test_without_a_framework_that_draws_python_says_what_follows(monkeypatch):
+    training = Training("weights", run_seed=2, asked="weights")
+    training.fit()
+    monkeypatch.setattr(streams, "_active", training.streams)
+    monkeypatch.setattr(frameworks, "imported", lambda: iter(()))
+    assert Python().answers(random) == {"streams": "weights"}
+    monkeypatch.setattr(frameworks, "imported", lambda: iter([(types.SimpleNamespace(has_generators=True), None)]))
+    assert Python().answers(random) == {}
+    monkeypatch.setattr(streams, "_active", None)
+    assert Python().answers(random) == {}
 
 
 def test_children_count_beside_their_parent():

@@ -141,6 +141,27 @@ print(json.dumps(sorted(random_split(range(200), [150, 50])[1].indices)))
     assert (told["streams"]["draws"]["other"], told["streams"]["out_of_sight"]) == (1, [])
 
 
+def test_weights_are_told_by_where_they_lie_and_orders_by_their_loops(fit):
+    source = """
+import json, random, torch
+emb = torch.nn.Embedding(5, 3)
+emb.weight.data.uniform_()
+w = torch.empty(3).normal_().requires_grad_()
+rows = torch.randperm(100)
+train, test = rows[:80], rows[80:]
+orders = []
+for epoch in range(2):
+    orders.append(torch.randperm(80).tolist())
+noise = torch.empty(15).normal_()
+found = {"weights": [emb.weight.sum().item(), w.sum().item()], "order": orders}
+print(json.dumps({**found, "other": [test.tolist(), noise.sum().item()]}))
+"""
+    for stream in ("weights", "order", "other"):
+        (first, told), (second, _) = (fit(stream, seed, source=source) for seed in (2, 3))
+        assert [name for name in first if first[name] != second[name]] == [stream]
+        assert told["streams"]["draws"] == {"weights": 3, "order": 2, "dropout": 0, "augmentation": 0, "other": 2}
+
+
 def test_at_the_level_default_what_is_kept_is_kept_too(fit):
     first, second = (fit("weights", seed, level="default")[0] for seed in (2, 3))
     assert [name for name in EACH if first[name] != second[name]] == ["weights"]

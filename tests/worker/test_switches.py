@@ -1,6 +1,9 @@
 """Switches: what each asks for, what libraries answer, and that a request without effect is told."""
 
 import importlib.util
+import os
+import sys
+import threading
 import types
 from pathlib import Path
 
@@ -13,10 +16,11 @@ from isorun.execution.resources import Devices
 from isorun.study.cells import cells_of
 from isorun.study.design import Study, document_of, study_from_document
 from isorun.worker import levels
-from isorun.worker.frameworks import switches
+from isorun.worker.frameworks import jax, switches, tensor_flow
 from isorun.worker.frameworks.pytorch import Torch
 from isorun.worker.recorder import INITIAL_WEIGHTS
 
+HAS_JAX = importlib.util.find_spec("jax") is not None
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 IS_INTEL = "GenuineIntel" in Path("/proc/cpuinfo").read_text()
 CNN = """
@@ -139,7 +143,9 @@ def test_a_device_that_is_not_there_is_one_message():
 
 
 def test_a_device_that_is_not_there_is_refused_before_the_first_run(tmp_path):
+    (tmp_path / "t.py").touch()
     declared = study(tmp_path, here={}, there={"device": "cuda:7"})
+    (tmp_path / "t.py").touch()
     with pytest.raises(ExecutionError, match=r"asks for the device cuda:7"):
         workflow.run(declared, store=tmp_path / "runs", devices="none")
     assert len(workflow.records(declared, store=tmp_path / "runs")) == 0
@@ -177,6 +183,105 @@ def test_settings_of_devices_are_answered_only_where_one_was_started():
     for asked in ("off", "benchmark", "on"):
         Torch().switch(torch, {"cudnn": asked})
         assert Torch().answers(torch)["cudnn"] == asked
+
+
+def made_jax(monkeypatch, started, flags=("avx2", "avx512f")):
+    """What JAX looks like to its switches, on a machine whose processor has these instructions."""
+    bridge = types.SimpleNamespace(backends_are_initialized=lambda: started[0])
+    monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
+    monkeypatch.setattr(jax, "this_cpu_flags", lambda: frozenset(flags))
+    config = types.SimpleNamespace(jax_default_matmul_precision=None)
+    return types.SimpleNamespace(default_backend=lambda: "cpu", config=config, __version_info__=(0, 10, 2))
+
+
+@pytest.mark.parametrize(
+    ("asked", "own", "version", "told"),
+    [
+        ("", "", (0, 10, 2), ("", "avx512")),
+        ("avx2", "", (0, 10, 2), ("--xla_cpu_max_isa=AVX2", "avx2")),
+        ("avx2", "--xla_dump_to=d", (0, 10, 2), ("--xla_dump_to=d --xla_cpu_max_isa=AVX2", "avx2")),
+        ("avx2", "--xla_cpu_max_isa=SSE4_2", (0, 10, 2), ("--xla_cpu_max_isa=SSE4_2", "baseline")),
+        ("baseline", "", (0, 4, 30), ("", "avx512")),  # a flag that XLA does not know would end the training
+    ],
+)
+def test_jax_compiles_to_the_instructions_that_it_says(monkeypatch, asked, own, version, told):
+    monkeypatch.setenv("XLA_FLAGS", own)
+    module = made_jax(monkeypatch, [True])
+    module.__version_info__ = version
+    jax.Jax().switch(module, {"cpu": asked} if asked else {})
+    assert (os.environ["XLA_FLAGS"], jax.Jax().answers(module)["cpu"]) == told
+
+
+def test_threads_are_those_that_a_library_has_started(monkeypatch):
+    ended = threading.Event()
+
+    def compute():
+        Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text("tf_XLAEigen")
+        named.release()
+        ended.wait()
+
+    named = threading.Semaphore(0)
+    module = made_jax(monkeypatch, [True])
+    assert "threads" not in jax.Jax().answers(module)
+    started = [threading.Thread(target=compute) for _ in range(3)]
+    for thread in started:
+        thread.start()
+        named.acquire()
+    assert jax.Jax().answers(module)["threads"] == "3"
+    ended.set()
+    for thread in started:
+        thread.join()
+
+
+def test_what_jax_had_is_remembered_when_it_lets_go_of_its_devices(monkeypatch):
+    started, found = [True], jax.Jax()
+    module = made_jax(monkeypatch, started)
+    found._remember(module)
+    started[0] = False
+    assert found.answers(module)["device"] == "cpu"
+
+
+@pytest.mark.parametrize(("told", "variable", "has"), [(3, "2", 3), (0, "2", 2), (0, "", None), (0, "x", None)])
+def test_tensorflow_has_the_threads_of_its_rule(monkeypatch, told, variable, has):
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", variable)
+    threads = types.SimpleNamespace(
+        get_intra_op_parallelism_threads=lambda: told, get_inter_op_parallelism_threads=lambda: 5
+    )
+    module = types.SimpleNamespace(config=types.SimpleNamespace(threading=threads), __version__="2.21")
+    found = tensor_flow.TensorFlow().effective(module)
+    assert found["intra_op_parallelism"] == (has or len(os.sched_getaffinity(0)))
+    assert found["inter_op_parallelism"] == 5
+
+
+TENSORFLOW = """
+import tensorflow as tf
+print("acc:", float(tf.matmul(tf.ones((900, 900)), tf.ones((900, 900)))[0, 0]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is not installed")
+def test_tensorflow_follows_its_own_variable_alone(tmp_path):
+    (tmp_path / "t.py").write_text(TENSORFLOW)
+    mine, others = {"env": {"TF_NUM_INTRAOP_THREADS": "1"}}, {"env": {"OMP_NUM_THREADS": "1"}}
+    own, other = isorun.run(study(tmp_path, own=mine, other=others)).records
+    assert own.environment["effective"]["switches"]["tensorflow"]["threads"] == "1"
+    here = str(len(os.sched_getaffinity(0)))
+    assert other.environment["effective"]["switches"]["tensorflow"]["threads"] == here
+
+
+JAX = """
+import jax, jax.numpy as jnp
+print("acc:", float(jnp.ones((600, 600)).sum()))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_JAX, reason="JAX is not installed")
+def test_jax_really_takes_one_thread_and_another_path(tmp_path):
+    (tmp_path / "t.py").write_text(JAX)
+    (run,) = isorun.run(study(tmp_path, e={"cpu": "baseline", "env": {"PJRT_NPROC": "1"}})).records
+    assert run.environment["effective"]["switches"]["jax"] == {"device": "cpu", "threads": "1", "cpu": "baseline"}
 
 
 def test_nothing_answers_in_a_training_without_such_libraries_and_that_is_told(tmp_path):

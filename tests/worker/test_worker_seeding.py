@@ -345,17 +345,19 @@ if __name__ == "__main__":
 """
 
 
-def test_torch_is_taken_over_and_its_generators_stay_what_they_are(train, tmp_path):
+@pytest.mark.parametrize("words", [(), pytest.param(("both",), marks=pytest.mark.slow)], ids=["fork", "spawn"])
+def test_torch_is_taken_over_and_its_generators_stay_what_they_are(train, tmp_path, words):
+    """Processes that are spawned import torch anew, and are slow."""
     script = tmp_path / "train.py"
     script.write_text(TORCH)
-    first = train("train.py", "both", extra=taking_from(3))
+    first = train("train.py", *words, extra=taking_from(3))
     assert first.returncode == 0, first.stderr
-    one, two, halves, fork, spawn, fresh = first.stdout.splitlines()
+    one, two, halves, fork, *spawn, fresh = first.stdout.splitlines()
     new = str(seeding.replacement(3, "torch", 1337))
     assert one == two
     assert one.split()[1] == new
     assert (halves, fresh) == ("True", "True")
-    assert fork == spawn
+    assert spawn == [fork for _ in words]
     assert ("torch.manual_seed", "1337", f"{script}:18", new) in seeds_told(first)
     assert [item for item in seeds_told(first) if not item[3] and not item[0].endswith("(in source)")] == []
     other = train("train.py", extra=taking_from(4)).stdout.splitlines()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from isorun.worker import usercode
+from isorun.worker.seedsource import facts_of
 from isorun.worker.usercode import code_version, is_users_file, users_sources
 
 SITE = "/opt/env/lib/python3.11/site-packages"
@@ -115,6 +118,60 @@ def test_generated_modules_do_not_change_the_version_of_the_code(train, tmp_path
     assert versions[0] == versions[1]
     script.write_text(script.read_text() + "# another line\n")
     assert train("train.py").of_kind("environment")[0]["effective"]["sources_sha256"] != versions[0]
+
+
+def told_sources(done):
+    """The files that a training says it was made of, with the hash of all, its script's, and its notes."""
+    effective = done.of_kind("environment")[0]["effective"]
+    files = {item["path"]: item["sha256"] for item in effective["sources"]}
+    notes = {note["code"]: note["message"] for note in done.of_kind("note")}
+    return files, effective["sources_sha256"], effective["script"]["sha256"], notes
+
+
+def test_files_that_are_edited_while_the_training_runs_are_known_by_what_was_loaded(train, tmp_path):
+    """Edited under another inode, in place, and touched; then loaded again as they are now."""
+    script = (
+        "import pathlib, part, same, sys\n"
+        "if len(sys.argv) > 1:\n"
+        "    pathlib.Path('new.py').write_text('x = 2'); pathlib.Path('new.py').replace('part.py')\n"
+        "    pathlib.Path('same.py').touch()\n"
+        "    pathlib.Path('train.py').write_text('import part, same')\n"
+        "import late\n"
+    )
+    (tmp_path / "train.py").write_text(script)
+    for name in ("part", "same", "late"):
+        (tmp_path / f"{name}.py").write_text("x = 1\n")
+    before = told_sources(train("train.py"))
+    files, everything, own, notes = told_sources(train("train.py", "edit"))
+    assert (files, everything, own) == before[:3], "what was loaded is what it was"
+    assert own == files["train.py"] == sha256(script.encode()).hexdigest()
+    assert "edited-while-running" not in before[3]
+    assert "after it was loaded: part.py, train.py; the record" in notes["edited-while-running"]
+    after = told_sources(train("train.py"))
+    assert after[0]["part.py"] != files["part.py"]
+    assert after[1:3] != (everything, own)
+    assert "edited-while-running" not in after[3]
+
+
+def test_a_large_file_that_was_edited_is_not_known(tmp_path, monkeypatch):
+    monkeypatch.setenv("ISORUN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(usercode, "_loaded", {})
+    file = tmp_path / "large.py"
+    file.write_bytes(b"#" * ((1 << 20) + 1))
+    usercode.loading(str(file))
+    told = usercode.sources_read(facts_of([file], tmp_path), tmp_path)
+    assert usercode.tell_as_loaded(told, tmp_path) == []
+    file.write_bytes(b"")
+    told = usercode.sources_read(facts_of([file], tmp_path), tmp_path)
+    assert usercode.tell_as_loaded(told, tmp_path) == ["large.py"]
+    assert told["sources"] == [{"path": "large.py", "sha256": usercode.UNKNOWN}]
+
+
+def test_what_is_no_users_is_not_kept_and_what_is_gone_stops_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(usercode, "_loaded", {})
+    for path in (os.__file__, usercode.__file__, pytest.__file__, str(tmp_path / "gone.py"), "a\0b"):
+        usercode.loading(path)
+    assert usercode._loaded == {}
 
 
 @pytest.fixture

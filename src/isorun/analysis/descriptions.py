@@ -16,6 +16,7 @@ from isorun.study.records import RunRecord
 from isorun.worker.frameworks import DISTRIBUTIONS, LIBRARIES
 from isorun.worker.frameworks.switches import SWITCHES
 from isorun.worker.redaction import without_secrets
+from isorun.worker.usercode import UNKNOWN
 
 __all__ = [
     "IN_PART",
@@ -157,10 +158,10 @@ def _gpu(inside: Mapping[str, Any]) -> str:
     if not devices:
         return ""
     counted = {name: devices.count(name) for name in dict.fromkeys(devices)}
-    told = ", ".join(f"{number} x {name}" if number > 1 else name for name, number in counted.items())
+    shown = ", ".join(f"{number} x {name}" if number > 1 else name for name, number in counted.items())
     versions = [f"driver {driver}"] if (driver := _driver(inside)) else []
     versions += [f"{title} {gpu[name]}" for name, title in LIBRARIES if gpu.get(name)]
-    return f" with {told} ({', '.join(versions)})" if versions else f" with {told}"
+    return f" with {shown} ({', '.join(versions)})" if versions else f" with {shown}"
 
 
 def _driver(inside: Mapping[str, Any]) -> str:
@@ -181,10 +182,10 @@ def _software(inside: Mapping[str, Any]) -> Iterator[str]:
     versions = {
         name: version for name in map(str, _items(inside.get("frameworks"))) if (version := _version(inside, name))
     }
-    told = [f"{name} {version}" for name, version in versions.items()]
+    software = [f"{name} {version}" for name, version in versions.items()]
     interpreter = [f"{python.get('implementation', 'Python')} {python['version']}"] if python.get("version") else []
-    if interpreter or told:
-        yield f"with {', '.join([*interpreter, *told])}"
+    if interpreter or software:
+        yield f"with {', '.join([*interpreter, *software])}"
     libraries = _libraries(inside)
     if libraries:
         named = [f"{name} (sha256 {digest})" if digest else name for name, digest in libraries.items()]
@@ -214,11 +215,11 @@ def _way_of_computing(inside: Mapping[str, Any], asked: Mapping[str, Any]) -> It
     threads = _threads(inside)
     if threads:
         yield f"threads: {', '.join(f'{name} {number}' for name, number in threads.items())}"
-    told = list(_answers(_mapping(inside.get("switches"))))
+    answers = list(_answers(_mapping(inside.get("switches"))))
     switches = [f"{name}={value}" for name, value in _mapping(asked.get("switches")).items()]
-    if told or switches:
+    if answers or switches:
         request = [f"(asked for: {', '.join(switches)})"] if switches else []
-        yield " ".join([", ".join(told) or "no library told its switches", *request])
+        yield " ".join([", ".join(answers) or "no library told its switches", *request])
 
 
 def _answers(answers: Mapping[str, Any]) -> Iterator[str]:
@@ -226,9 +227,9 @@ def _answers(answers: Mapping[str, Any]) -> Iterator[str]:
     for name, switch in SWITCHES.items():
         heard = {who: str(value) for who, items in answers.items() if (value := _mapping(items).get(name))}
         if len(set(heard.values())) == 1:
-            yield f"{switch.told} {next(iter(heard.values()))}"
+            yield f"{switch.noun} {next(iter(heard.values()))}"
         elif heard:
-            yield f"{switch.told} {', '.join(f'{value} ({who})' for who, value in heard.items())}"
+            yield f"{switch.noun} {', '.join(f'{value} ({who})' for who, value in heard.items())}"
 
 
 def _threads(inside: Mapping[str, Any]) -> dict[str, str]:
@@ -251,7 +252,8 @@ def _seeds(record: RunRecord) -> str:
 
 def _run_checklist(record: RunRecord) -> Iterator[CheckedItem]:
     inside, asked, files = effective(record), requested(record), dict(files_of(record))
-    yield from _code_items(record.code, [path for path in files if _SOURCE.fullmatch(path)])
+    hashed = [path for path, digest in files.items() if _SOURCE.fullmatch(path) and digest != UNKNOWN]
+    yield from _code_items(record.code, hashed)
     yield _data(files, asked)
     yield _packages(inside, made(record))
     yield from _machine_items(inside)
@@ -333,12 +335,12 @@ def _computing_items(inside: Mapping[str, Any], asked: Mapping[str, Any]) -> Ite
     detail = f"by SHA-256: {named}" if named else "none was loaded"
     yield CheckedItem("math libraries", RECORDED if inside else MISSING, detail if inside else "not known")
     threads = _threads(inside)
-    told = ", ".join(f"{name} {number}" for name, number in threads.items())
+    used = ", ".join(f"{name} {number}" for name, number in threads.items())
     if asked.get("threads") is not None:
-        yield CheckedItem("threads", RECORDED, f"{asked['threads']} asked for; used: {told or 'not told'}")
+        yield CheckedItem("threads", RECORDED, f"{asked['threads']} asked for; used: {used or 'not told'}")
     elif threads:
         step = f"--threads {next(iter(threads.values()))}, or threads = … in the study"
-        yield CheckedItem("threads", IN_PART, f"{told}, as this machine has them: none were asked for", step)
+        yield CheckedItem("threads", IN_PART, f"{used}, as this machine has them: none were asked for", step)
     else:
         yield CheckedItem("threads", MISSING, "no library told its number", "--threads N, or threads = … in the study")
 

@@ -263,8 +263,8 @@ def _effective_facts(record: RunRecord) -> dict[str, str]:
         if isinstance(item, Mapping):
             digest = str(item.get("sha256", ""))[:_SHORT]
             libraries.setdefault(library_name(str(item.get("name", ""))), []).append(digest)
-    told = {f"math library {name}": ", ".join(sorted(digests)) for name, digests in libraries.items()}
-    return {name: value for name, value in facts.items() if not _OF_THE_RUN.fullmatch(name)} | told
+    by_library = {f"math library {name}": ", ".join(sorted(digests)) for name, digests in libraries.items()}
+    return {name: value for name, value in facts.items() if not _OF_THE_RUN.fullmatch(name)} | by_library
 
 
 def library_name(file: str) -> str:

@@ -133,7 +133,7 @@ def _refuse_command(words: list[str]) -> NoReturn:
 def _parse(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
     """The options, and in `command` whatever stands behind the first `--`, untouched."""
     end = words.index("--") if "--" in words else len(words)
-    options = parser.parse_args(words[:end])
+    options = parser.parse_intermixed_args(words[:end])  # an option may stand between names: describe --latex RUN
     _refuse_empty(parser, options)
     options.command = words[end + 1 :]
     if options.command and not parser.get_default("takes_command"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 import shutil
 import statistics
 import sys
@@ -20,7 +22,7 @@ from isorun.scheduling import Observer, row_text
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from isorun.analysis.evidence import Condition
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["Progress"]
 
 _REASON_SHOWN: Final = 120
+_FIRST_LINE_SECONDS: Final = 30.0
+_EPOCHS: Final = re.compile(r"-{0,2}(?:[\w.-]*[._-])?(?:num|max|n|total|train)?[_-]?epochs?(?:=(.+))?", re.IGNORECASE)
+_CONFIG: Final = re.compile(r"\{config\.([\w.-]+)\}")
 
 
 def _spread(values: list[float]) -> str:
@@ -43,15 +48,103 @@ def _spread(values: list[float]) -> str:
     return f"mean {statistics.fmean(finite):.4g}{sd}, n = {len(finite)}{diverged}"
 
 
+class _Running:
+    """A run that is going on: since when, and the first and the last step that it told, each with its time."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.first: tuple[float, float] | None = None
+        self.last: tuple[float, float] | None = None
+
+    def told(self, step: float) -> None:
+        self.last = (step, time.monotonic())
+        self.first = self.first or self.last
+
+    def seconds_left(self, steps: float | None, typical: float | None) -> float | None:
+        """By its steps where it is known how many there will be, else by how long other runs took."""
+        elapsed = time.monotonic() - self.began
+        if steps and self.first and self.last and self.last[0] > self.first[0]:
+            each = (self.last[1] - self.first[1]) / (self.last[0] - self.first[0])
+            return max(steps - self.last[0], 0.0) * each
+        return None if typical is None else max(typical - elapsed, 0.0)
+
+    def seconds(self, steps: float | None) -> float | None:
+        """How long it will have taken, by its steps alone."""
+        left = self.seconds_left(steps, None)
+        return None if left is None else time.monotonic() - self.began + left
+
+
+class _Pace:
+    """How long all runs that are left may take: from runs that ended, and from the steps of those that run."""
+
+    def __init__(self) -> None:
+        self.epochs: float | None = None
+        self._steps: float | None = None
+        self._seconds: list[float] = []
+        self._running: dict[str, _Running] = {}
+        self._side_by_side = 1
+
+    @property
+    def steps(self) -> float | None:
+        """The last step of a whole run: that of one that ended, else what the command asks for."""
+        return self._steps or self.epochs
+
+    def begin(self, cell: Cell) -> None:
+        self._running[cell.id] = _Running()
+        self._side_by_side = max(self._side_by_side, len(self._running))
+
+    def told(self, cell: Cell, step: object) -> None:
+        if cell.id in self._running and isinstance(step, float | int):
+            self._running[cell.id].told(float(step))
+
+    def ended(self, record: RunRecord) -> None:
+        self._running.pop(record.cell.id, None)
+        self.know([record])
+
+    def know(self, records: Iterable[RunRecord]) -> None:
+        """Whole runs, of now or earlier."""
+        for record in records:
+            if record.state is RunState.FINISHED:
+                self._seconds.append(record.wall_seconds)
+                last = max((series.steps[-1] for series in record.series.values() if series.steps), default=0.0)
+                self._steps = max(self._steps or 0.0, last) or None
+
+    def seconds_left(self, waiting: int) -> float | None:
+        """None where nothing is known. waiting: runs that have not begun."""
+        typical = statistics.median(self._seconds) if self._seconds else None
+        foreseen = [run.seconds(self.steps) for run in self._running.values()]
+        typical = typical if typical is not None else max((one for one in foreseen if one is not None), default=None)
+        if typical is None:
+            return None
+        left = [run.seconds_left(self.steps, typical) or 0.0 for run in self._running.values()]
+        return max(max(left, default=0.0), (sum(left) + waiting * typical) / self._side_by_side)
+
+
+def _epochs_asked_for(cell: Cell) -> float | None:
+    """What follows `--epochs`, `--max_epochs=`, `trainer.max_epochs=` in the command; None where nothing does."""
+    words = [*cell.command, ""]
+    for word, following in itertools.pairwise(words):
+        found = _EPOCHS.fullmatch(word)
+        if found:
+            value = found[1] or following
+            asked = _CONFIG.fullmatch(value)
+            given = cell.config_values.get(asked[1]) if asked else value
+            return float(str(given)) if str(given).isdigit() else None
+    return None
+
+
 class Progress(Observer):
-    """One line, rewritten, on a terminal; a line a run elsewhere."""
+    """One line, rewritten, on a terminal; elsewhere a line a run, and a few while one takes long."""
 
     def __init__(self, study: Study, stream: TextIO) -> None:
         self._study = study
         self._stream = stream
         self._live = stream.isatty()
         self._lock = threading.Lock()
-        self._started = time.monotonic()
+        self._next_line = time.monotonic() + _FIRST_LINE_SECONDS
+        self._pace = _Pace()
+        self._made_before = 0
+        self._pythons: set[str] = set()
         self._total = 0
         self._unsaid = ""  # a plan: a command that cannot be started at all is told without it
         self._running = 0
@@ -90,11 +183,19 @@ class Progress(Observer):
         self._total = len(self._records) + runs
         if is_said:
             return
-        self._unsaid = f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do{self._interpreters(runs)}"
+        before = f", {self._made_before} made before" if self._made_before else ""
+        planned = f"{runs} run{'s' if runs != 1 else ''} to do{before}{self._interpreters(runs)}"
+        self._unsaid = f"{self._study.name}: {planned}"
+
+    def made_before(self, runs: int, some: Sequence[RunRecord]) -> None:
+        """Runs that a resumed study has already: they count, and say how long one takes."""
+        self._made_before = runs
+        self._pace.know(some)
 
     def _interpreters(self, runs: int) -> str:
         """Which Python the runs will have, at the start and where it is not the one isorun runs in."""
         others = interpreters_of(self._study) if runs and not self._records else ()
+        self._pythons.update(others)
         return f", with {', '.join(others)}" if others else ""
 
     def run_started(self, cell: Cell) -> None:
@@ -102,18 +203,38 @@ class Progress(Observer):
         self._say_plan()
         with self._lock:
             self._running += 1
+            self._pace.epochs = self._pace.epochs or _epochs_asked_for(cell)
+            self._pace.begin(cell)
             if self._live:
-                self._rewrite(f"{self._counts()}  {cell.label} …")
+                self._rewrite(f"{self._counts()}  {cell.label} …{self._time_left()}")
 
     def environment_told(self, cell: Cell, message: str) -> None:
         """How far the making of an environment is."""
         self._say(f"{cell.environment}: {message}")
 
     def rows_logged(self, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> None:
-        """What a running training logged last; only on a terminal, where it takes no line of its own."""
-        if self._live and rows:
-            with self._lock:
-                self._rewrite(f"{self._counts()}  {cell.label}: {row_text(rows[-1])} …")
+        """What a running training logged last: on a terminal each time, elsewhere after ever longer times."""
+        if not rows:
+            return
+        with self._lock:
+            self._pace.told(cell, rows[-1].get("step"))
+            now = time.monotonic()
+            if not self._live and now < self._next_line:
+                return
+            line = f"{self._counts()}  {cell.label}: {self._row(rows[-1])} …{self._time_left()}"
+            if self._live:
+                self._rewrite(line)
+            else:
+                self._next_line = now + max(now - self._next_line + _FIRST_LINE_SECONDS, _FIRST_LINE_SECONDS)
+                self._say(line)
+
+    def _row(self, row: Mapping[str, Any]) -> str:
+        """The row in a few words; with how many steps there will be, where that is known."""
+        step, steps = row.get("step"), self._pace.steps
+        if not isinstance(step, float | int) or not steps or step > steps:
+            return row_text(row)
+        word = "epoch" if steps == self._pace.epochs else "at"
+        return f"{word} {step:g} of {steps:g}: {row_text({'values': row.get('values', {})})}"
 
     def waiting_for(self, cell: Cell, holder: Holder | None) -> None:
         """All that is left is carried out by others: who they are, once each."""
@@ -132,6 +253,8 @@ class Progress(Observer):
         with self._lock:
             self._running -= 1
             self._records.append(record)
+            self._pace.ended(record)
+            self._announce_interpreter(record)
             self._announce_origins(record)
             line = f"{self._counts()}  {record.cell.label}: {self._told(record)}{self._time_left()}"
             if self._live and record.state is RunState.FINISHED:
@@ -140,7 +263,8 @@ class Progress(Observer):
                 self._say(line)
 
     def _counts(self) -> str:
-        return f"[{len(self._records)}/{max(self._total, len(self._records))}]"
+        done = self._made_before + len(self._records)
+        return f"[{done}/{max(self._made_before + self._total, done)}]"
 
     def _told(self, record: RunRecord) -> str:
         if record.state is not RunState.FINISHED:
@@ -170,10 +294,18 @@ class Progress(Observer):
 
     def _time_left(self) -> str:
         left = self._total - len(self._records)
-        if left <= 0:
-            return ""
-        elapsed = time.monotonic() - self._started
-        return f"; about {duration(elapsed / len(self._records) * left)} left"
+        seconds = self._pace.seconds_left(max(left - self._running, 0)) if left > 0 else None
+        return "" if seconds is None else f"; about {duration(seconds)} left"
+
+    def _announce_interpreter(self, record: RunRecord) -> None:
+        """Which Python trained, where that could not be said before: a wrapper chose it, or a shim stood for it."""
+        effective = record.environment.get("effective")
+        told = effective.get("python") if isinstance(effective, dict) else None
+        python = told if isinstance(told, dict) else {}
+        path = str(python.get("executable", ""))
+        if path and path not in self._pythons and path != sys.executable:
+            self._pythons.add(path)
+            self._say(f"{record.cell.label} trained with {path} (Python {python.get('version', '?')})")
 
     def _announce_origins(self, record: RunRecord) -> None:
         """Show which metrics were found in the output before anybody relies on them."""

@@ -275,13 +275,13 @@ def _wait_for(
     lock: IO[str], declared: Environment, tell: Callable[[str], None], is_stopped: Callable[[], bool]
 ) -> None:
     """Hold the lock, which the kernel takes back from a process that dies; ExecutionError when stopped meanwhile."""
-    told = False
+    is_said = False
     while not is_stopped():
         with suppress(BlockingIOError):
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not told:
+        if not is_said:
             tell(f"waiting for another isorun, which makes the environment {declared.name}")
-            told = True
+            is_said = True
         time.sleep(_LOOK_SECONDS)
     raise ExecutionError(f"the environment {declared.name} was not waited for")
 

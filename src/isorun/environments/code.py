@@ -148,11 +148,11 @@ class CodeVersion(Made):
         hint = f"git -C {repository} worktree prune, then run again"
         _check_out(repository, self._settings["commit"], tree, what, hint, new=self._new, kept=self._kept)
         for name, commit, own in self._submodules:
-            told, next_step = (
+            failing, next_step = (
                 f"{what}: its submodule {name} at {commit[:10]}",
                 f"git -C {own} fetch --all, then run again",
             )
-            _check_out(own, commit, tree / name, told, next_step, new=self._new)
+            _check_out(own, commit, tree / name, failing, next_step, new=self._new)
         self._link(repository / self._settings["below"], tree / self._settings["below"], version)
         return self._look(tree)
 

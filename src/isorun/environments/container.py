@@ -278,11 +278,11 @@ class ContainerEnvironment(AbstractEnvironment):
                     found=_last(done),
                     hint=f"{engine.name} run --rm {self._settings['image']} true; what it needs stands in options",
                 )
-            told = FoundPython.of(done.stdout)
-            if told is not None and told.version >= OLDEST:
-                return {"python": told.path or name, "limits": limits}
-            if told is not None:
-                said = f"{name} is {told.name}"
+            found = FoundPython.of(done.stdout)
+            if found is not None and found.version >= OLDEST:
+                return {"python": found.path or name, "limits": limits}
+            if found is not None:
+                said = f"{name} is {found.name}"
             elif done.returncode != _NOT_FOUND:
                 said = f"{name}: {_last(done)}"
         return {"python": "", "why_no_python": said, "limits": limits}
@@ -375,10 +375,10 @@ class _InContainer(Prepared):
         words += [f"--env={name}" for name in sorted(variables) if not _by_value(name)]
         if self.engine.name == "podman" and _LOGINS in variables:
             words.append("--authfile=")  # the training's, which may lie nowhere but inside: podman looks for none
-        told = {name: value for name, value in variables.items() if _by_value(name)}
+        by_value = {name: value for name, value in variables.items() if _by_value(name)}
         if "--user=0:0" not in words:  # a user whom the image does not know has no home there
-            told = {"HOME": "/tmp", **told}  # noqa: S108 - of the container
-        words += [f"--env={name}={value}" for name, value in sorted(told.items())]
+            by_value = {"HOME": "/tmp", **by_value}  # noqa: S108 - of the container
+        words += [f"--env={name}={value}" for name, value in sorted(by_value.items())]
         return self.engine.command("run", *words, f"--entrypoint={argv[0]}", self.made["image_id"], *argv[1:])
 
     def _all_mounts(self, folders: Folders) -> list[tuple[str, str, bool]]:
@@ -477,6 +477,6 @@ def _version(text: str) -> tuple[int, ...]:
 def _last(done: subprocess.CompletedProcess[str]) -> str:
     """What an engine says at the end of its failure, without what it tried before."""
     lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-    told = [line for line in lines if not line.startswith(("time=", "Trying to pull", "See 'docker", "Run 'docker"))]
-    said = told[-1] if told else f"exit code {done.returncode}"
+    errors = [line for line in lines if not line.startswith(("time=", "Trying to pull", "See 'docker", "Run 'docker"))]
+    said = errors[-1] if errors else f"exit code {done.returncode}"
     return said.removeprefix("docker: ").removeprefix("Error: ").removeprefix("ERROR: ")[:_SHOWN]

@@ -218,11 +218,11 @@ def _ask(path: str, variables: Mapping[str, str], working_folder: Path) -> None:
         raise _not_python(path, str(error)) from error
     with asked:
         said, complained = _answer(asked, path)
-    told = FoundPython.of(said)
-    if asked.returncode != 0 or told is None:
+    found = FoundPython.of(said)
+    if asked.returncode != 0 or found is None:
         raise _not_python(path, _first_line(complained or said) or f"exit code {asked.returncode}")
-    if told.version < OLDEST:
-        raise _not_python(path, told.name)
+    if found.version < OLDEST:
+        raise _not_python(path, found.name)
 
 
 def _answer(asked: subprocess.Popen[str], path: str) -> tuple[str, str]:

@@ -92,17 +92,17 @@ class PackagesEnvironment(InterpreterEnvironment):
         venv, variables = folder / _VENV, self._variables()
         maker = _Uv.found(variables) or _Pip(python, variables)
         lock = self._settings.get("lock")
-        told = ", ".join([*self._settings.get("requirements", ()), *([lock] if lock else [])])
-        tell(f"installing {told} for Python {version} with {maker.name}")
+        wanted = ", ".join([*self._settings.get("requirements", ()), *([lock] if lock else [])])
+        tell(f"installing {wanted} for Python {version} with {maker.name}")
         try:
             maker.make(python, venv)
             maker.install(venv, [*(["-r", self._checked_lock(lock)] if lock else []), *self._requirements()])
         except _MakerFailed as failed:
             raise ExecutionError(
-                f"the packages of the environment {self._declared.name!r} cannot be installed",
+                f"the packages of the environment {self._declared.name!r} ({wanted}) cannot be installed",
                 found=failed.said,
                 # By what is required, since a study with factors names no environment.
-                hint=failed.hint or f"change {told} in the study, then run again: what was finished is kept",
+                hint=failed.hint or f"change {wanted} in the study, then run again: what was finished is kept",
             ) from None
         keep(folder / RESOLVED, {"python": version, "packages": _installed(venv), "made_by": maker.name})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import secrets
@@ -23,11 +24,13 @@ from isorun.execution import Job
 from isorun.execution.output import EventLog, Secrets, non_finite_notes
 from isorun.execution.process import Exit
 from isorun.sources import Found, merged
+from isorun.study import Environment
+from isorun.study.parsing import CONTAINER, PACKAGES
 from isorun.study.records import Note, RunRecord, RunState, Series, open_envelope, sealed_and_gzipped
+from isorun.worker.frameworks import is_model_file
 from isorun.worker.levels import OWN_VARIABLES
 from isorun.worker.redaction import holds_secret, names_secret
 from isorun.worker.runfolder import open_own
-from isorun.worker.touched import MODEL_FILE
 from isorun.worker.usercode import code_version, hash_of_file
 
 __all__ = [
@@ -60,6 +63,8 @@ _PASSING: Final = re.compile(
 
 # Thousands of short runs must not call git thousands of times; code that is edited meanwhile is still noticed.
 _MAX_AGE_SECONDS: Final = 10.0
+_AGE_BY_TIME: Final = 50
+"""So many times as long as git took its answer serves: it has two percent of a processor at most."""
 
 
 STOPPED: Final = "stopped on request"
@@ -69,7 +74,8 @@ _LAST_WORDS_LENGTH: Final = 200
 # What programs say of ENOTTY. What a program says before it fails may be followed by the traceback of who started it.
 _NO_TERMINAL: Final = re.compile(r"Inappropriate ioctl for device|\bnot a (?:tty|terminal)\b", re.IGNORECASE)
 _TAIL_SEARCHED: Final = 1000
-_MISSING_MODULE: Final = re.compile(r"^ModuleNotFoundError: No module named .*\Z", re.MULTILINE)
+_NO_ANSWER: Final = re.compile(r"^EOFError: EOF when reading a line\s*\Z", re.MULTILINE)
+_MISSING_MODULE: Final = re.compile(r"^ModuleNotFoundError: No module named '?([\w.]*).*\Z", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,13 +247,26 @@ def _last_words(log_tail: str) -> str:
 
 def _remedy(ended: Ended) -> str:
     """What to do about a module that is not there, or a terminal."""
+    if _NO_ANSWER.search(ended.log_tail[-_LAST_WORDS_LENGTH:]):
+        return " (it asked for a line of input: give its answers to every run: isorun run … < FILE)"
     if _NO_TERMINAL.search(ended.log_tail[-_TAIL_SEARCHED:]):
         return " (it asked for a terminal, and runs have none: look for its option to do without)"
     python = ended.events.start.get("executable") or ended.made.get("python")
-    if not python or not _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:]):
+    missing = _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:])
+    if not python or not missing:
         return ""
-    remedy = f"install what is missing with `{python} -m pip install`, or choose another Python (isorun run --python)"
-    return f" in {python}: {remedy}"
+    return f" in {python}: {_how_to_get(missing[1], str(python), ended.job.environment)}"
+
+
+def _how_to_get(module: str, python: str, environment: Environment) -> str:
+    """What isorun made is made anew from what the study says, and nothing is to be installed there by hand."""
+    if environment.kind == PACKAGES:
+        given = environment.settings
+        listed = ", ".join([*given.get("requirements", ()), *([given["lock"]] if given.get("lock") else [])])
+        return f"add what brings {module} to {listed} in the study: isorun installs it for {environment.name!r}"
+    if environment.kind == CONTAINER:
+        return f"choose an image that has {module}"
+    return f"install what is missing with `{python} -m pip install`, or choose another Python (--python)"
 
 
 def _notes(ended: Ended, found: Found) -> list[Note]:
@@ -319,21 +338,30 @@ def read_record(folder: Path) -> RunRecord:
 
 
 class CodeVersions:
-    """Asks git in a thread of its own, at most once in ten seconds for a folder."""
+    """Asks git in a thread of its own, for a small part of the time, and where it takes long every ten seconds."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="code-version")
         self._latest: dict[Path, tuple[float, Future[dict[str, Any]]]] = {}
+        self._took: dict[Path, float] = {}
         self._lock = threading.Lock()
 
     def ask(self, folder: Path) -> Future[dict[str, Any]]:
         """The version of the code in a folder, as it is about now."""
         with self._lock:
             asked_at, answer = self._latest.get(folder, (0.0, None))
-            if answer is None or time.monotonic() - asked_at > _MAX_AGE_SECONDS:
-                answer = self._pool.submit(code_version, folder)
-                self._latest[folder] = (time.monotonic(), answer)
+            serves = min(_MAX_AGE_SECONDS, _AGE_BY_TIME * self._took.get(folder, math.inf))
+            now = time.monotonic()
+            if answer is None or now - asked_at > serves:
+                answer = self._pool.submit(self._answer, folder)
+                self._latest[folder] = (now, answer)
             return answer
+
+    def _answer(self, folder: Path) -> dict[str, Any]:
+        began = time.monotonic()
+        found = code_version(folder)
+        self._took[folder] = time.monotonic() - began
+        return found
 
     def close(self) -> None:
         """End the thread."""
@@ -393,7 +421,7 @@ def _model_files(folder: Path) -> Iterator[tuple[str, float]]:
                 left -= 1
                 if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
                     waiting.append(entry.path)
-                elif MODEL_FILE.fullmatch(entry.name) and entry.is_file():
+                elif is_model_file(entry.name) and entry.is_file():
                     yield os.path.relpath(entry.path, folder), entry.stat().st_mtime
                 if left <= 0:
                     break

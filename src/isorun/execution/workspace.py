@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import ExecutionError
 from isorun.study.records import Note, Seeded
+from isorun.worker.levels import WORKSPACE
 from isorun.worker.runfolder import make_own_folder
-from isorun.worker.touched import WORKSPACE
 
 if TYPE_CHECKING:
     from isorun.environments import Prepared

@@ -61,11 +61,15 @@ def _planned(result: Bisection) -> Iterator[str]:
 def _moved(result: Bisection) -> str:
     """What changed, and by how much where that is a number."""
     if result.what == _BITS:
-        return "the bits that the same seed ends with"
+        return f"the {_judged(result)} that the same seed ends with"
     if result.difference is None:
         return result.metric
     decimals = _decimals(result)
     return f"{result.metric} by {result.difference:+.{decimals}f}{_between(result.interval95, decimals)}"
+
+
+def _judged(result: Bisection) -> str:
+    return result.judged_by if result.judged_by == "numbers" else "bits"
 
 
 def _decimals(result: Bisection) -> int:
@@ -85,14 +89,14 @@ def _no_difference(result: Bisection) -> str:
     if result.ended == "same files":
         return f"{ends} hold the same files: there is nothing to look for."
     if result.what == _BITS:
-        return f"{ends} end with the same bits."
+        return f"{ends} end with the same {_judged(result)}."
     decimals = _decimals(result)
     shown = "" if result.total is None else f": {result.total:+.{decimals}f}"
-    told = f"{shown}{_between(result.total_interval95, decimals)}"
+    differing = f"{shown}{_between(result.total_interval95, decimals)}"
     if result.verdict == EQUIVALENT:
-        return f"{ends} differ in {result.metric} by less than {result.margin:g}{told}."
+        return f"{ends} differ in {result.metric} by less than {result.margin:g}{differing}."
     why = "it was given up as hopeless" if result.ended == "hopeless" else f"{result.max_runs} runs each are the budget"
-    return f"No difference in {result.metric} between {ends} was found{told}; {why}."
+    return f"No difference in {result.metric} between {ends} was found{differing}; {why}."
 
 
 def _why_not_one(result: Bisection) -> Iterator[str]:
@@ -112,9 +116,8 @@ def _why_not_one(result: Bisection) -> Iterator[str]:
 
 def _how_sure(result: Bisection) -> str:
     if result.verdict == STOPPED:
-        return (
-            f"{count(result.runs, 'run')} of {count(sum(probe.runs > 0 for probe in result.probes), 'commit')} so far."
-        )
+        commits = count(sum(probe.runs > 0 for probe in result.probes), "commit")
+        return f"{count(result.runs, 'run')} of {commits} so far; the same command goes on with them."
     ends = {result.good.tree, result.bad.tree}
     probed = len({probe.commit.tree for probe in result.probes if probe.runs and probe.verdict != "fork"} - ends)
     between = f" and {probed} of the {count(result.commits - 1, 'commit')} between them" if result.commits > 1 else ""
@@ -135,8 +138,8 @@ def _rest(result: Bisection) -> str:
     decimals = _decimals(result)
     sides = (("before", result.before), ("after", result.after))
     known = [(side, *found) for side, found in sides if found is not None]
-    told = [f"{moved:+.{decimals}f}{_between(interval, decimals)} {side} it" for side, moved, interval in known]
-    return f"No other change was seen: {', '.join(told)}."
+    rest = [f"{moved:+.{decimals}f}{_between(interval, decimals)} {side} it" for side, moved, interval in known]
+    return f"No other change was seen: {', '.join(rest)}."
 
 
 def _others(result: Bisection) -> Iterator[str]:
@@ -177,7 +180,7 @@ def _row(probe: Probed, decimals: int, *, scores: bool) -> tuple[str, ...]:
     interval = probe.interval95
     between = UNKNOWN if interval is None else f"{interval[0]:+.{decimals}f} to {interval[1]:+.{decimals}f}"
     difference = UNKNOWN if probe.difference is None else f"{fixed(probe.difference, decimals)}"
-    told = probe.reason if probe.verdict == "does not run" and probe.reason else probe.commit.subject
+    about = probe.reason if probe.verdict == "does not run" and probe.reason else probe.commit.subject
     numbers = (difference, between) if scores else ()
     runs = str(probe.runs) if probe.same_as is None else f"as {probe.same_as.short}"
-    return (probe.commit.short, probe.verdict, runs, *numbers, told[:_SUBJECT])
+    return (probe.commit.short, probe.verdict, runs, *numbers, about[:_SUBJECT])

@@ -155,8 +155,8 @@ def _unknown(result: FactorEffects) -> str:
     for effect in result.effects:
         if not effect.tested.units and effect.why_not:
             by_reason.setdefault(effect.why_not, []).append(_named(result, effect))
-    told = (f"of {_listed(names)} nothing is known: {reason}" for reason, names in by_reason.items())
-    return "".join(f"; {text}" for text in told)
+    reasons = (f"of {_listed(names)} nothing is known: {reason}" for reason, names in by_reason.items())
+    return "".join(f"; {text}" for text in reasons)
 
 
 def _is_small(p: float | None) -> bool:
@@ -191,11 +191,11 @@ def _facts(result: FactorEffects) -> Iterator[str]:
         if any(effect.changes.pairs for effect in result.effects):
             yield "What happened to single seeds is in the columns moved and weights."
         return
-    told: dict[str, list[str]] = {}
+    by_fact: dict[str, list[str]] = {}
     for effect in result.effects:
         if effect.came_about and effect.changes.pairs:
-            told.setdefault(_fact(result, effect), []).append(_named(result, effect))
-    for fact, names in told.items():
+            by_fact.setdefault(_fact(result, effect), []).append(_named(result, effect))
+    for fact, names in by_fact.items():
         yield f"{_listed(names)}: {fact}."
 
 
@@ -238,15 +238,17 @@ def _streams(result: FactorEffects) -> Iterator[str]:
     for item in result.shares:
         alone = [row for row in item.shares if row.group.startswith("streams=")]
         if alone:
-            told = (
+            parts = (
                 f"{_stream(row.group)} {percentage(row.share)} % ({percentage(row.lower)} to {percentage(row.upper)} %)"
                 for row in sorted(alone, key=lambda row: -row.share)
             )
             held = f"{item.held.label}: " if len(result.shares) > 1 else ""
             yield (
                 f"{held}Of the variance of {result.metric.name} over seeds when all random streams follow the seed, "
-                f"each alone makes: {', '.join(told)} (95 % intervals, values taken as normal)."
+                f"each alone makes: {', '.join(parts)} (95 % intervals, values taken as normal)."
             )
+        elif item.why_not and "streams" in result.baseline and not item.unknown:
+            yield f"How much of the variance each random stream makes is not known: {item.why_not}."
         for source, why_not in item.unknown:
             yield f"How much of it {_stream(source)} makes is not known: {why_not}."
 
@@ -259,8 +261,8 @@ def _stream(source: str) -> str:
 def _added(result: FactorEffects) -> Iterator[str]:
     if not result.interactions:
         return
-    told = [item for item in result.interactions if item.is_claimed]
-    for item in told[:_MOST_TOLD]:
+    claimed = [item for item in result.interactions if item.is_claimed]
+    for item in claimed[:_MOST_TOLD]:
         others = f" (or of {', '.join(item.aliases)}, which this design does not tell from it)" if item.aliases else ""
         yield (
             f"The effects of {_named(result, item)} do not add up: together they change {result.metric.name} by "
@@ -268,7 +270,7 @@ def _added(result: FactorEffects) -> Iterator[str]:
             f"(95 % interval {_interval(result, item.tested)}; p {_equals(item.p_corrected)})."
         )
     tested = sum(item.tested.p is not None for item in result.interactions)
-    if not told:
+    if not claimed:
         none = f"none of {count(tested, 'interaction')} is told" if tested else "no interaction could be tested"
         yield f"Whether effects add up is not known: {none}."
 

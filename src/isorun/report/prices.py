@@ -14,10 +14,12 @@ def price_view(found: Price) -> View:
     """The cheapest set first and how sure that is, then what each step costs and buys, and how to get it."""
     ladder = {"as it is": found.as_it_is, **{f"+ {step.name}": step.set for step in found.steps}}
     added = ["1", *(_times(step.added_ratio, step.added_interval95) for step in found.steps)]
-    tables = [_price_table("steps", "What each step costs and buys, taken one after the other", ladder, added)]
+    tables = [
+        _price_table("steps", "What each step costs and buys, taken one after the other", ladder, found.metric, added)
+    ]
     if found.tried:
         tried = {_joined(item.names): item for item in found.tried}
-        tables.append(_price_table("tried", "Sets with fewer steps", tried))
+        tables.append(_price_table("tried", "Sets with fewer steps", tried, found.metric))
     outside = " ".join(f"{name}={value}" for name, value in found.variables.items())
     how = [
         *found.study_lines,
@@ -36,9 +38,10 @@ def price_view(found: Price) -> View:
 def _broken_off(found: Price) -> tuple[str, ...]:
     if not found.stopped:
         return ()
-    runs = sum(item.runs for item in (found.as_it_is, *(step.set for step in found.steps), *found.tried))
+    runs = sum(item.runs for item in found.sets)
     measured = f"{count(runs, 'run')} {'was' if runs == 1 else 'were'} measured"
-    return (f"Not finished ({found.stopped}): {measured}, and the same command goes on from there.",)
+    same = "the same command with more of them" if found.out_of_time else "the same command"
+    return (f"Not finished ({found.stopped}): {measured}, and {same} goes on from there.",)
 
 
 def _joined(names: tuple[str, ...]) -> str:
@@ -51,7 +54,7 @@ def _times(ratio: float | None, interval: tuple[float, float] | None) -> str:
     return f"{ratio:.3g}" if interval is None else f"{ratio:.3g} ({interval[0]:.3g}–{interval[1]:.3g})"
 
 
-def _price_table(name: str, title: str, sets: Mapping[str, PricedSet], added: Sequence[str] = ()) -> Table:
+def _price_table(name: str, title: str, sets: Mapping[str, PricedSet], metric: str, added: Sequence[str] = ()) -> Table:
     """A row a set. added: how many times the time the last step of each takes by itself, where they are a ladder."""
     titles = ("time", *(("by itself",) if added else ()), "CPU time", "sd", "variance removed", "different ends")
     return Table(
@@ -72,7 +75,7 @@ def _price_table(name: str, title: str, sets: Mapping[str, PricedSet], added: Se
         ),
         notes=(
             "times: ratios to the training as it is, geometric mean of pairs (95 % interval)",
-            "sd: of the metric, between runs that should be the same (95 % interval)",
+            f"sd: of {metric or 'the metric'}, between runs that should be the same (95 % interval)",
         ),
     )
 
@@ -108,9 +111,8 @@ def _cheapest(found: Price) -> str:
                 f"No set is recommended: the runs of {of} were the same, but it is not told apart from {alone}: "
                 f"{apart.pairs:g} pairs."
             )
-        measured = (found.as_it_is, *(step.set for step in found.steps))
-        if measured[-1].identical is None:
-            few = any(item.distinct is not None for item in measured) or found.stopped
+        if found.highest.identical is None:
+            few = any(item.distinct is not None for item in found.sets) or found.stopped
             why = "too few runs were made" if few else "there is nothing to compare runs by"
             return f"Whether any set of steps gives bit-identical runs is not known: {why}."
         return "No set of steps that was measured gives bit-identical runs."
@@ -126,8 +128,7 @@ def _cheapest(found: Price) -> str:
 
 def _faster(found: Price) -> str:
     """Of the sets with identical runs the quickest one, where it takes less time than the training as it is."""
-    sets = (item for item in (*(step.set for step in found.steps), *found.tried) if item.identical)
-    quicker = [item for item in sets if item.interval95 and item.interval95[1] < 1]
+    quicker = [item for item in found.sets if item.identical and item.interval95 and item.interval95[1] < 1]
     if not quicker:
         return ""
     item = min(quicker, key=lambda item: item.time_ratio or 1.0)

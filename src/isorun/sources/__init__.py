@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 from isorun.errors import PluginError, said_by
 from isorun.study import Sources
 from isorun.study.records import Note, Series
-from isorun.worker.jobs import MOST_JOB_LETTERS
 from isorun.worker.redaction import without_colours
 
 if TYPE_CHECKING:
@@ -263,6 +262,7 @@ class _Guarded:
 
 
 _MOST_JOBS_TOLD: Final = 5
+_MOST_JOB_LETTERS: Final = 120
 
 
 def several_trainings(jobs: Iterable[str]) -> Note:
@@ -301,7 +301,7 @@ class PrintedJobs:
         if _IN_TURN.search(line):
             self._in_turn = True
         elif found := _JOB.search(line):
-            self._jobs.append(found[2].strip()[:MOST_JOB_LETTERS] or f"#{found[1]}")
+            self._jobs.append(found[2].strip()[:_MOST_JOB_LETTERS] or f"#{found[1]}")
             if len(self._jobs) > 1:
                 self._readings.append(Reading(replace(self._sources, files=(), tensorboard=(), installed={})))
         else:

@@ -16,6 +16,7 @@ words or numbers between the name and the value, are tried first:
 Accuracy of the network on the 10000 test images: 54 %     test_accuracy
 Accuracy for class: plane is 55.4 %                        accuracy[plane]
 8.0 perplexity estimate based on a held-out corpus         perplexity
+Training loss (for 1 batch) at step 40: 0.5                train_loss, at step 40
 
 What surrounds a message in a log line (colours, cursor movements, dates, levels, the names of loggers) is taken off
 first, and lines that tell what was set are known by their words.
@@ -72,21 +73,27 @@ __all__ = [
     "read_text",
 ]
 
-_EPOCH = re.compile(r"(?:^|[^a-z])(?:epoch|ep)(?:\s*\([a-z]+\))?[\s:=#\[('\"]*$")
+# "max_epoch: 50" and "of max_iter: 4" tell how long it will go on, not where it is.
+_NO_LIMIT = r"(?<!max[_ -])(?<!num[_ -])(?<!total[_ -])(?<!\bn_)"
+_EPOCH = re.compile(rf"(?:^|[^a-z]){_NO_LIMIT}(?:epoch|ep)(?:\s*\([a-z]+\))?[\s:=#\[('\"]*$")
 _EPOCHS = re.compile(r"(?:^|[^a-z])epochs?\s*:?\s*$")
-_STEP = re.compile(r"(?:^|[^a-z])(?:global_step|step|iteration|iter|round|episode)[\s:=#\[('\"]*$")
+_STEP = re.compile(rf"(?:^|[^a-z]){_NO_LIMIT}(?:global_step|step|iteration|iter|round|episode)[\s:=#*\[('\"]*$")
+_LOGGED_BY = re.compile(r"(\w+_(?:epoch|step|iter))\s*[:=]\s*$")
 _PART = re.compile(r"(?:^|[^a-z])(?:cv|folds?|seed|trial|run|repeat|task|split|model|candidate|client)[\s:=#\[(]*$")
-_SEPARATOR = re.compile(r"\s*(?P<sign>[:=]|->|=>|\bis\b)?(?P<space>\s*)[\"']?$")
+_OVER_EPOCH = re.compile(r"\s+(?:over|per)\s+(?:the\s+)?epoch\s*(?=[:=]\s*$)", re.IGNORECASE)
+_SEPARATOR = re.compile(r"\s*(?:\bis\s*(?=[:=-]))?(?P<sign>[:=]|-+>|=+>|\bis\b)?(?P<space>\s*)[\"']?$")
 _ABBREVIATION = re.compile(r"\b(adj|val|trn|eval|avg)\.(?= )", re.IGNORECASE)
 _AVERAGE = re.compile(r"\s*\((micro|macro|weighted|samples)(?: avg)?\)\s*$", re.IGNORECASE)
 _PERCENT_UNIT = re.compile(r"\s*[(\[]\s*(?:%|in %|percent)\s*[)\]]\s*$")
-_BREAK = re.compile(r"[,;|(){}\[\]\"'<>│┃┆•·*#\t!?]|\s[-–—]+\s|^[-–—]+\s|[:=]|\s{2,}|\.\s|[━─█▏▎▍▌▋▊▉╸╺]+")
+_BREAK = re.compile(r"[,;|(){}\[\]\"'<>│┃┆•·*#\t!?]|\s[-–—]+\s|^[-–—]+\s|[:=]|\s{2,}|\.\s|[━─█▏▎▍▌▋▊▉╸╺]+|\.{4,}")
 _STOP_WORDS = word_set(
     """with at of the is was got reached and to in on for from by after before than over improved decreased increased
     saved saving until since per into achieved had has"""
 )
 _WORD = re.compile(r"[^\W\d_]\w*")
 _MOST_WORDS = 4
+_WHOLE_BAR = 100
+_BAR_ENDS = tuple("━─█╸╺")
 _UNREADABLE = "\ufffd"
 
 
@@ -110,7 +117,8 @@ class Label:
 
     percent: the text says that the number is a percentage. tight: a colon stands right before the number ("gpu:0").
     plural_epochs: the text is a bar's description that counts epochs ("Epochs: 40%|"). unread: a metric that the text
-    names, but not in words right before the number ("RMSE on the held-out part of (b): 0.3").
+    names, but not in words right before the number ("RMSE on the held-out part of (b): 0.3"). ends_in_bar: what was
+    drawn of a bar stands right before the number ("━━━━ 40%").
     """
 
     role: Role
@@ -121,16 +129,21 @@ class Label:
     tight: bool = False
     plural_epochs: bool = False
     unread: str = ""
+    ends_in_bar: bool = False
 
 
 @functools.lru_cache(maxsize=4096)
 def label_of(text: str) -> Label:
     """What the text says about the number that follows it."""
+    if "poch" in text:
+        text = _OVER_EPOCH.sub("", text)
     lowered = text.lower()
     split = split_in(lowered)
     stripped = lowered.strip()
     if stripped in {"(", "["}:
         return Label(Role.IN_BRACKETS if stripped == "(" else Role.OPENING, split=split)
+    if (logged := _LOGGED_BY.search(lowered)) is not None and is_metric(logged[1]):
+        return _named(text, split)  # "train_loss_epoch: 0.4" is a loss, and names no epoch
     if "ep" in lowered and _EPOCH.search(lowered):
         return Label(Role.NOTHING if "best" in lowered else Role.EPOCH, split=split, plural_epochs=True)
     if _STEP.search(lowered):
@@ -152,7 +165,12 @@ def _named(text: str, split: str) -> Label:
     if not words or all(word.lower() in SPLITS for word in words):
         counts_epochs = _EPOCHS.search(text.lower()) is not None
         unread = next(filter(is_metric, _WORD.findall(body.lower())), "") if sign in {":", "="} else ""
-        return Label(Role.SPLIT if words else Role.NOTHING, split=split, plural_epochs=counts_epochs, unread=unread)
+        role = Role.SPLIT if words else Role.NOTHING
+        in_bar = text.rstrip().endswith(_BAR_ENDS)
+        form = _form(sign)
+        return Label(role, form=form, split=split, plural_epochs=counts_epochs, unread=unread, ends_in_bar=in_bar)
+    if [word.lower() for word in words[-2:]] == ["ratio", "test"]:
+        return Label(Role.NOTHING, split=split)  # a test of statistics, no split of the data
     name = name_of(words) + (f"_{average[1].lower()}" if average else "")
     return Label(
         role=_role(name, sign),
@@ -168,8 +186,9 @@ def _named(text: str, split: str) -> Label:
 def _role(name: str, sign: str) -> Role:
     if is_metric(name):
         return Role.METRIC
+    is_letter = sign == "=" and len(name) == 1  # "C=0.1, score=0.9": what was set
     is_named = keeps_no_prefix(name) if sign in {"", "is"} else not is_never(name)  # "| lr 20.00 |"
-    return Role.DOUBTFUL if is_named else Role.NOTHING
+    return Role.DOUBTFUL if is_named and not is_letter else Role.NOTHING
 
 
 def _form(sign: str) -> str:
@@ -187,7 +206,7 @@ def _words(chunk: str, *, separated: bool) -> list[str]:
         word = parts[place]
         cleaned = word.strip(".~+-&^`")
         lowered = cleaned.lower()
-        if lowered == "from" and not separated:
+        if not separated and (lowered == "from" or cleaned == "Mar"):  # "Mar 25 13:03:58" is a date
             return []
         if not lowered or lowered in _STOP_WORDS or not _starts_a_name(lowered):
             break
@@ -204,6 +223,7 @@ def _starts_a_name(word: str) -> bool:
     return is_text and not word.endswith((".py", ".log", ".txt", ".json", ".csv", ".pt"))
 
 
+_TIME_OF_DAY = re.compile(r"\s+\d\d?:\d\d")
 _LEADING_PAIR = re.compile(r"\s*\[\s*(\d+)\s*,\s+(\d+)\s*\]")
 _LEADING_STEP = re.compile(r"\s*\[(\d{1,3}(?:,\d{3})+|\d+)\]")
 _FINAL = re.compile(r"\b(?:final|test|best)")
@@ -221,6 +241,7 @@ _MOST_BEFORE_GROUPS = 3
 _IN_SUM = "its number is part of a sum"
 _SEVERAL = "several numbers follow its name"
 _DECIMAL_COMMA = re.compile(r",\d+(?![\d.,])")
+_TOP_IN_NAME = re.compile(r"(?<=\b[Tt]op) (?=\d{1,3} [A-Za-z])")  # "Test top 5 accuracy: 98.4%": 5 is no value
 _RANGE_IN_NAME = re.compile(r"(?P<start>@\s?[\d.]+):(?=[\d.]+)")
 _BRACKETS_IN_NAME = re.compile(
     r"(?<=[A-Za-z])(?:@\[\s*(?:IoU=)?(?P<limits>[\d.]+(?:\s?[:-]\s?[\d.]+)?)|\[(?P<range>0?\.\d+[:-]0?\.\d+))\s*\]",
@@ -233,6 +254,8 @@ def read_text(line: str, *, split: str = "", epochs_are_named: bool = False) -> 
 
     epochs_are_named: the output has said "epoch" before, so that "[12/50]" at the start of a line is progress.
     """
+    if "op " in line:
+        line = _TOP_IN_NAME.sub("-", line)
     if "@" in line or "[." in line or "[0." in line:
         line = _RANGE_IN_NAME.sub(r"\g<start>-", _BRACKETS_IN_NAME.sub(_without_brackets, line))
     reader = _Reader(line, split, epochs_are_named)
@@ -262,6 +285,7 @@ class _Reader:
         self._epochs_are_named = epochs_are_named
         self._row = Row()
         self._bar_counts_epochs = False
+        self._bar_percent = -1
         self._averages: dict[int, tuple[float, Span]] = {}
         self._last_was_value = False
         self._after_sum = False
@@ -277,8 +301,9 @@ class _Reader:
             self._unread.append(MetricValue(label.unread, float(written_number(token)), ""))
         if kind == "total":
             self._take_count(token, label)
-        elif kind == "percent" and token["bar"] is not None:
+        elif kind == "percent" and (token["bar"] is not None or label.ends_in_bar):
             self._bar_counts_epochs = label.plural_epochs
+            self._bar_percent = int(float(written_number(token)))
         elif label.role is Role.IN_BRACKETS:
             self._take_average(token, after_value)
         elif kind != "junk" and label.role is not Role.NOTHING:
@@ -289,6 +314,8 @@ class _Reader:
         self._take_leading_brackets()
         if row.total and self._averages:
             row.values = [self._averaged(index, value) for index, value in enumerate(row.values)]
+        if self._bar_percent >= 0 and not row.total:
+            row.count, row.total, row.by_value = self._bar_percent, _WHOLE_BAR, True
         row.split = self._split
         row.final = self._split == "test" or _says_final(self._line.lower())
         row.settle()
@@ -314,7 +341,8 @@ class _Reader:
 
     def _opens_with_epoch(self, token: re.Match[str], label: Label) -> bool:
         opens = label.role is Role.OPENING and not self._line[: token.start()].strip(" \t[")
-        return opens and self._row.epoch is None and not self._epochs_are_named
+        is_a_day = _TIME_OF_DAY.match(self._line, token.end()) is not None  # "[11/01 11:27:04] "
+        return opens and self._row.epoch is None and not self._epochs_are_named and not is_a_day
 
     def _take_average(self, token: re.Match[str], after_value: bool) -> None:
         if after_value and token["number"] is not None and not token["percent"]:
@@ -330,6 +358,7 @@ class _Reader:
             self._row.places[STEP] = (token.start(), token.start() + len(written))
         elif label.role is Role.SPLIT:
             self._take_epoch_after_split(token, written)
+            self._take_value_of_split(token, label, written)
         elif label.role in {Role.METRIC, Role.DOUBTFUL}:
             self._take_value(token, label, written)
 
@@ -343,6 +372,14 @@ class _Reader:
         """The form "Train: 3 [ 100/390 ( 26%)]", where the word epoch is left out."""
         if written.isdigit() and self._line[token.end() :].lstrip().startswith("["):
             self._take_epoch(written, token)
+
+    def _take_value_of_split(self, token: re.Match[str], label: Label, written: str) -> None:
+        """The form "Loss: 1.38, Train: 0.31, Val: 0.24": a metric that is not named has the name of the split."""
+        is_named = label.split and label.form in (_form(":"), _form("="))
+        if is_named and self._row.epoch is not None and "." in written:
+            value = fraction_of(written) if token["percent"] else float(written)
+            self._row.places[label.split] = (token.start(), token.start() + len(written))
+            self._row.doubtful.append(MetricValue(label.split, value, "split: value", token["percent"] is not None))
 
     def _take_value(self, token: re.Match[str], label: Label, written: str) -> None:
         is_percent = token["percent"] is not None or label.percent
@@ -422,17 +459,30 @@ _COCO = re.compile(
     r"\| maxDets=\s*(?P<most>\d+)\s*\] = (?P<value>-?[\d.]+)\s*$"
 )
 _ABOUT = re.compile(
-    rf"^\s*(?P<before>[\w ]{{0,40}}?)\b{_METRIC}(?:[ -]score)? (?:of|on|for|over)\b(?P<about>[^:=]*)"
+    rf"^\s*(?P<before>[\w -]{{0,40}}?\(?)\b{_METRIC}\)?(?:[ -]+score)? (?:of|on|for|over)\b(?P<about>[^:=]*)"
     rf"(?:[:=]|\bis\b)\s*{_VALUE}",
     re.IGNORECASE,
 )
+# "Training loss (for 1 batch) at step 0: 2.1", "Cost after iteration 100: 0.6", "Loss step 10: 5.07"
+_AT_A_STEP = re.compile(
+    r"^\s*(?P<name>[A-Za-z][A-Za-z_ /.-]{1,50}?)\s*(?:\([^()]{0,40}\)\s*)?(?:(?:at|after|in|for)\s+)?"
+    r"(?P<clock>(?:global[ _])?step|iteration|iter|epoch|round|episode)\s+#?(?P<at>\d{1,9})\s*(?:[:=]|\bis\b)\s*"
+    rf"{_VALUE}",
+    re.IGNORECASE,
+)
+_TOP = re.compile(r"\btop-\d{1,3}\s*$", re.IGNORECASE)
 _EPOCH_TOLD = re.compile(r"\bepoch (\d{1,9})\b", re.IGNORECASE)
 _ESTIMATE = re.compile(rf"(?<![\d.,])(?P<value>[-+]?[\d.]+) {_METRIC} estimate based on ", re.IGNORECASE)
 
 
+_MAY_BE_A_SENTENCE = re.compile(
+    r" (?:of|on|for) |maxDets|(?:step|iter|iteration|epoch|round|episode) #?\d+ ?(?:[:=]| is)"
+)
+
+
 def may_be_a_sentence(line: str) -> bool:
     """Whether it is worth trying `read_sentence`; cheap."""
-    return " of " in line or " on " in line or " for " in line or "maxDets" in line
+    return _MAY_BE_A_SENTENCE.search(line) is not None
 
 
 def read_sentence(line: str) -> Row | None:
@@ -443,19 +493,37 @@ def read_sentence(line: str) -> Row | None:
         name = f"{found['metric'].lower()}[{found['class']}]"
     elif (found := _ABOUT.match(line)) is not None:
         split = split_in(found["before"]) or split_in(found["about"])
-        name = "_".join(filter(None, [split, found["metric"].lower()]))
+        top = _TOP.search(found["before"])
+        name = "_".join(filter(None, [split, top and top[0].strip().lower(), found["metric"].lower()]))
     elif (found := _ESTIMATE.search(line)) is not None:
         name = found["metric"].lower()
     else:
-        return None
+        return _read_at_a_step(line)
     value = read_number(found["value"])
     is_a_code = name.endswith("error") and found["value"].isdigit()
     if value is None or is_a_code:
-        return None
+        return _read_at_a_step(line)
     is_percent = "%" in found["value"]
     values = [MetricValue(name, value, "sentence" + ("%" if is_percent else ""), is_percent)]
     epoch = _EPOCH_TOLD.search(line, 0, found.start("value"))
     return Row(values, epoch=float(epoch[1]) if epoch else None, final="test" in name)
+
+
+def _read_at_a_step(line: str) -> Row | None:
+    """The value of a name that is followed by where in the training it belongs."""
+    if (found := _AT_A_STEP.match(line)) is None:
+        return None
+    name = name_of(_words(_BREAK.split(found["name"])[-1], separated=True))
+    value = read_number(found["value"])
+    if value is None or not is_metric(name) or (name.endswith("error") and found["value"].isdigit()):
+        return None
+    is_percent = "%" in found["value"]
+    row = Row([MetricValue(name, value, "sentence" + ("%" if is_percent else ""), is_percent)], split=split_in(name))
+    if found["clock"].lower() == "epoch":
+        row.epoch = float(found["at"])
+    else:
+        row.step = float(found["at"])
+    return row
 
 
 # Colours and cursor movements, then titles and links (a text up to its end mark), then single characters.
@@ -470,8 +538,10 @@ _LEVEL = re.compile(
 )
 _ABSL = re.compile(r"^[IWEF]\d{4} [\d:.]+\s+\d+ [\w./-]+:\d+\] ")
 _RANK = re.compile(r"^\s*(?:\([\w.:-]+ pid=\d+(?:, ip=[\d.]+)?\)|\[(?:rank|default)\s?\d+\]:?)\s*")
+_DAY_AND_LOGGER = re.compile(r"^\[\d\d/\d\d \d\d:\d\d:\d\d [\w.]+\]:?\s*")  # "[11/01 11:27:04 d2.utils.events]: "
 _DATED_LOGGER = re.compile(r"^\[?\d{4}-\d\d-\d\d[ T][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?\s*(?:[-|]\s+)?(?:[\w.]+\s+-\s+)?")
 
+_PREFIXES = (_LEVEL, _ABSL, _DATED_LOGGER, _DAY_AND_LOGGER)
 _PREFIX_STARTS = frozenset("[( TDINWECF")
 _TEXT_PER_NOISE = 8
 _DATE_SIGNS = frozenset("-/:.")
@@ -495,8 +565,9 @@ def message_of(line: str) -> str:
     if not _may_have_a_prefix(line):
         return line
     line = _RANK.sub("", line, count=1) if line[:1] in "([" or "pid=" in line[:40] else line
-    if (level := _LEVEL.match(line)) or (level := _ABSL.match(line)) or (level := _DATED_LOGGER.match(line)):
-        return line[level.end() :]
+    for prefix in _PREFIXES:
+        if (found := prefix.match(line)) is not None:
+            return line[found.end() :]
     return line
 
 

@@ -77,10 +77,13 @@ MOST_SHAPES = 2_000
 _DIGIT = re.compile(r"[0-9]")
 _WORDS = (
     "loss", "acc", "epoch", "error", "score", "│", "step", "iter", "f1", "auc", "reward", "mse", "mae", "iou", "bleu",
-    "recall", "precision", "perplex", "dice",
+    "recall", "precision", "perplex", "dice", "nll", "r2", "inertia", "silhouette", "rmsle", "kappa",
 )  # fmt: skip
+_BEST_FOLLOWS = re.compile(r"\bbest (?:iteration|epoch|round|step|score)s?(?: is| was)?\s*:$", re.IGNORECASE)
 _BESIDE_SETTINGS = "printed among settings before the training began"
 MOST_HELD = 20
+MOST_WRAPPED = 60
+_WRAPPED = " " * 20
 
 
 class LineMetrics(AbstractSource):
@@ -101,6 +104,8 @@ class LineMetrics(AbstractSource):
         self._last_split = ""
         self._cut_lines = 0
         self._epochs_are_named = False
+        self._looks_back = False
+        self._wrapped: list[str] = []
         self._held: list[tuple[Row, float, str]] = []
         self._shapes: dict[bytes, Template | None] = {}
         self._shapes_hold = True
@@ -134,11 +139,16 @@ class LineMetrics(AbstractSource):
 
     def _look_whether_shapes_hold(self) -> None:
         """A line that depends on those just above it is read by itself; what a heading changes is learned anew."""
-        self._shapes_hold = not (self._heading or self._objects.open or self._tables.is_waiting)
+        self._shapes_hold = not (self._depends_on_lines_above or self._wrapped)
         state = (self._epochs_are_named, self._tables.headings)
         if state != self._shapes_hold_for:
             self._shapes.clear()
             self._shapes_hold_for = state
+
+    @property
+    def _depends_on_lines_above(self) -> bool:
+        """Whether what the next line says depends on the lines just above it."""
+        return bool(self._heading or self._looks_back or self._objects.open or self._tables.is_waiting)
 
     def _learn(self, line: str, shape: bytes, row: Row | None) -> None:
         """Learn a shape when it is seen for the second time; what was printed once is not worth it."""
@@ -146,13 +156,34 @@ class LineMetrics(AbstractSource):
             if len(self._shapes) >= MOST_SHAPES:
                 self._shapes.clear()
             self._shapes[shape] = None
-        elif not (self._heading or self._objects.open or self._tables.is_waiting):
+        elif not self._depends_on_lines_above:
             self._shapes[shape] = Template.learned(line, row or _nothing_in(line))
 
+    def _belongs_to_a_wrapped_bar(self, line: str, seconds: float) -> bool:
+        """Whether a line goes on with a bar that was too long for its screen: names and values stand below each other.
+
+        What was gathered is read when another line comes.
+        """
+        line = plain(line)
+        if self._wrapped and line.startswith(_WRAPPED) and line.strip() and len(self._wrapped) < MOST_WRAPPED:
+            self._wrapped.append(line.strip())
+            return True
+        self._read_wrapped(seconds)
+        if "━" in line and line.rstrip()[-1:] == ":":
+            self._wrapped = [line.rstrip()]
+        return bool(self._wrapped)
+
+    def _read_wrapped(self, seconds: float) -> None:
+        whole, self._wrapped = " ".join(self._wrapped), []
+        if whole:
+            self._read(whole, seconds)
+
     def _feed_itself(self, line: str, seconds: float, shape: bytes) -> None:
+        if (self._wrapped or "━" in line) and self._belongs_to_a_wrapped_bar(line, seconds):
+            return
         if self._objects.open and self._belongs_to_an_object(line, seconds):
             return
-        if self._tables.has_unread and _DIGIT.search(line):
+        if self._tables.has_unread and _DIGIT.search(line) and not self._tables.names_a_split(plain(line)):
             self._timeline.add(self._tables.unread(), seconds, line, "stdout")
         if not is_text(line):
             return
@@ -176,6 +207,7 @@ class LineMetrics(AbstractSource):
     ) -> Found:
         """All metrics of the run. A last line that may be half of one was never fed."""
         said = () if self._patterns is None else self._patterns.notes()
+        self._read_wrapped(0.0)
         if not self._timeline.has_begun:  # a line of settings and results may be all that is printed
             self._release_held()
         return self._timeline.found((*said, *self._notes()))
@@ -210,6 +242,9 @@ class LineMetrics(AbstractSource):
             return None
         if self._holds_back(row, seconds, line):
             return row
+        if self._looks_back:
+            self._looks_back = False
+            row = self._timeline.looking_back(row)
         self._epochs_are_named = self._epochs_are_named or (row.epoch is not None and "poch" in line)
         self._timeline.add(row, seconds, row.lines or line, "stdout")
         self._heading = self._heading_after(line, row)
@@ -255,11 +290,13 @@ class LineMetrics(AbstractSource):
             return row
         as_printed = line
         line = unwrapped(self._shortened(line))
+        if "R^2" in line:
+            line = line.replace("R^2", "R2 ")
         if left_out := pieces_of_an_object(line):
             return Row(left_out=left_out)
         if lists_settings(line):
             return None
-        if ":\tlearn: " in line and (row := read_catboost(line)) is not None:
+        if ":\t" in line and (row := read_catboost(line)) is not None:
             return row
         if (self._tables.open or may_head_a_table(line)) and (row := self._tables.read(line)) is not None:
             return row
@@ -271,6 +308,8 @@ class LineMetrics(AbstractSource):
         row = read_text(message, split=split, epochs_are_named=self._epochs_are_named)
         row.shift(len(line) - len(message))
         row.by_value = row.by_value or goes_on or line != as_printed
+        if not (row.values or row.has_clock or row.total):
+            self._tables.remember(line)  # the name of a column may have a digit in it ("f1")
         return row
 
     def _structured(self, line: str) -> Row | None:
@@ -304,6 +343,7 @@ class LineMetrics(AbstractSource):
             self._objects.begin(line)
         if stripped:
             is_heading = stripped[-1] == ":" and len(stripped) < LONGEST_HEADING
+            self._looks_back = is_heading and _BEST_FOLLOWS.search(stripped) is not None
             self._heading = split_in(stripped) if is_heading else ""
 
     def _shortened(self, line: str) -> str:
@@ -374,10 +414,14 @@ class Timeline:
         self._mixed: set[str] = set()
         self._unclear: set[str] = set()  # some of its values are not known: the last may be one of them
         self._too_many_names = False
+        self._kept: dict[str, float] = {}
         self._told_rows = 0
 
     def add(self, row: Row, seconds: float, line: str, source: str) -> None:
         """Take in one row. source: the start of its metrics' origins ("stdout")."""
+        if row.above is not None:
+            self.add(row.above, seconds, line, source)
+        self._clock.restarts += row.restarts
         self._rows += 1
         for value in row.doubtful:
             self._remember_not_taken(value, line)
@@ -386,13 +430,24 @@ class Timeline:
                 self._unclear.add(item.name)
             names = self._left_out.setdefault(item.why, {})
             if len(names) < MOST_NAMES_IN_NOTE:
-                names.setdefault(item.name, " ".join(line.split())[:80])
+                names.setdefault(item.name, _quoted(line))
         if not row.table:
             self._clock.follow(row)
             if row.epoch is not None or row.step is not None:
                 self._last_clock_row = self._rows
-        if row.values:
+        if row.values and not (self._clock.is_late and row.total):
             self._put_all(row, seconds, line, source)
+
+    def looking_back(self, row: Row) -> Row:
+        """The row without the metrics that have values: a line that looks back at the best says them again.
+
+        They are no further points, but what the training ends with: the model of that round is the one it keeps.
+        """
+        self._kept = {value.name: value.value for value in row.values if value.name in self._points}
+        row.values = [value for value in row.values if value.name not in self._points]
+        if not row.values:
+            row.epoch = row.step = None
+        return row
 
     @property
     def has_begun(self) -> bool:
@@ -424,7 +479,7 @@ class Timeline:
         results = {name: item.values[-1] for name, item in points.items() if self._is_result(item)}
         return Found(
             series={name: item.series() for name, item in points.items()},
-            results=results | ends,
+            results=results | ends | {name: value for name, value in self._kept.items() if name in points},
             origins={name: item.origin for name, item in points.items()},
             examples={name: item.example for name, item in points.items()},
             notes=(*notes, *self._notes()),
@@ -440,6 +495,10 @@ class Timeline:
         moment, step = self._moment_of(row)
         clock = not row.total and (row.epoch is not None or row.step is not None)  # a bar's values are running ones
         all_points, by_user, final = self._points, row.by_user, row.final or is_evaluation
+        if self._kept:
+            self._kept = {
+                name: kept for name, kept in self._kept.items() if all(name != one.name for one in row.values)
+            }
         for value in row.values:
             name, number, _, fraction = value
             if is_evaluation:
@@ -454,6 +513,9 @@ class Timeline:
                 continue
             if row.table != points.table or row.table:
                 self._count -= points.follow_table(row.table, step)
+            if step is None and points.repeats(number, "bar" if row.total else value.form.rstrip("%")):
+                points.last_row, points.final = self._rows, final
+                continue
             self._count += points.put(moment, step, seconds, number, self._count >= MOST_POINTS_TOGETHER, clock=clock)
             points.last_row = self._rows
             points.final = final
@@ -491,7 +553,9 @@ class Timeline:
             self._too_many_names = True
             return None
         self._count -= len(known.values) if known else 0
-        points = SeenPoints(f"{source}: {value.form}", line.strip()[:LONGEST_EXAMPLE], value.fraction, row.by_user)
+        points = SeenPoints(
+            f"{source}: {value.form}", plain(line).strip()[:LONGEST_EXAMPLE], value.fraction, row.by_user
+        )
         points.of_report = value.form == CLASS_REPORT
         self._points[name] = points
         return points
@@ -504,7 +568,7 @@ class Timeline:
     def _remember_not_taken(self, value: MetricValue, line: str) -> None:
         """Whole numbers in passing are counts and settings, not worth a note."""
         if len(self._not_taken) < MOST_NAMES_IN_NOTE and not value.value.is_integer():
-            self._not_taken.setdefault(value.name, " ".join(line.split())[:80])
+            self._not_taken.setdefault(value.name, _quoted(line))
 
     def _notes(self) -> list[Note]:
         items = self._points.items()
@@ -555,6 +619,11 @@ class Timeline:
         return [Note("stdout.not-taken", message)]
 
 
+def _quoted(line: str) -> str:
+    """The start of a line as a note shows it: what moves a cursor or colours a word is no part of what was said."""
+    return " ".join(plain(line).split())[:80]
+
+
 def _note_on_moments(name: str, item: SeenPoints) -> Note | None:
     """What is to be known where a metric was printed without an epoch, beside others or alone."""
     if item.without_step > 1:
@@ -574,6 +643,7 @@ class Clock:
 
     moment: a number that changes when an epoch, step or bar begins. epoch, step: the current ones, None before the
     first. restarts: how often the epochs began again at a lower number (folds, several trainings in one run).
+    is_late: the last row is one of a bar that has since gone on: lines of several processes may change places.
     """
 
     def __init__(self) -> None:
@@ -582,6 +652,7 @@ class Clock:
         self.step: float | None = None
         self.restarts = 0
         self.passes = 0
+        self.is_late = False
         self._bar = (0, 0)
         self._bar_names: AbstractSet[str] = frozenset()
 
@@ -592,6 +663,7 @@ class Clock:
 
     def follow(self, row: Row) -> None:
         """Take in where the row says the training is."""
+        self.is_late = False
         if row.epoch is not None:
             self._enter_epoch(row.epoch)
         elif row.step is not None and self.epoch is None and row.step != self.step:
@@ -611,6 +683,10 @@ class Clock:
 
     def _follow_bar(self, row: Row) -> None:
         names = {value.name for value in row.values}
+        count, total = self._bar
+        self.is_late = row.total == total > count > row.count > count // 2
+        if self.is_late:
+            return
         if self._begins_again(row, names):
             self.passes += 1
             self.moment += self.now is None

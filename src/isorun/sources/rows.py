@@ -72,12 +72,12 @@ SPLITS: Final = {
 
 _METRICS: Final = word_set(
     """loss losses acc accuracy accuracies err error errors score f1 f2 fbeta fscore auc auroc auprc aucpr roc ap
-    map mar precision recall mse rmse mae mape smape nll ce bce kl kld elbo perplexity ppl bleu sacrebleu rouge
+    map mar precision recall mse rmse mae mape smape nll ce bce kl kld elbo perplexity ppl bleu sacrebleu chrf rouge
     rougel rougelsum meteor wer cer iou miou dice jaccard r2 r² psnr ssim lpips fid reward rewards return kappa mcc corr
     correlation pearson spearman pearsonr spearmanr specificity sensitivity ece brier logloss entropy ndcg mrr hit hits
     rew rmsle msle mase crps pinball loglik llf aic bic rsquared rsqu
     bpc bpb bits top metric exact likelihood correct objective fitness residual tpr fpr tnr fnr silhouette
-    success successes winrate regret"""
+    success successes winrate regret inertia concordance"""
 )
 # "success_rate" and "hit rate" tell how a training went; "learning_rate" and "dropout rate" how it was set.
 _RATES: Final = frozenset(["rate", "ratio"])
@@ -85,6 +85,9 @@ _RATE_OF_RESULTS: Final = word_set(
     """success win hit pass error failure miss detection recognition solve completion acceptance rejection alarm
     false true positive negative conversion click correct resolve coverage retrieval catch"""
 )
+_AMONG_THE_FIRST: Final = frozenset(["pass", "p", "r"])
+# "cost" alone is what is made small; "batch_cost" and "data_cost" are times.
+_WITH_COST: Final = frozenset(["cost", "total", "final", "best", "average", "mean"])
 _METRIC_ENDINGS: Final = ("loss", "acc", "accuracy", "error", "score", "perplexity", "precision", "recall", "auc")
 _QUALIFIERS: Final = word_set(
     """average avg mean median total overall final best running cross log macro micro weighted balanced binary
@@ -95,17 +98,19 @@ _LEADING: Final = frozenset(["best", "final"])
 _FILLERS: Final = frozenset(["average", "avg", "the", "set", "current", "a", "an", "new"])
 
 _NEVER: Final = word_set(
-    """time times eta etas elapsed remaining runtime duration dur second seconds sec secs ms msec minutes min hours
-    speed throughput fps memory mem ram vram gpu cpu size weight weights coef coefficient lambda smoothing scale
-    patience threshold fn func function type date timestamp pid port version seed wait
-    initscore pavg df ci"""
+    """time times uptime eta etas elapsed remaining runtime duration dur second seconds sec secs ms msec minutes min
+    hours speed throughput ips fps memory mem ram vram gpu cpu size weight weights coef coefficient lambda smoothing
+    scale patience threshold thresh fn func function type date timestamp pid port version seed wait
+    initscore pavg df ci progress"""
 )
+_PER_SECOND: Final = ("/s", "/sec", "/second")
+_OBJECTIVES: Final = frozenset(["objective_function", "cost_function"])  # a number after it can only be its value
 _NEVER_ALONE: Final = word_set(
     """epoch epochs ep step steps iter iters iteration iterations it round update batch batches sample samples image
     images example examples num n rank device devices cuda node world params parameters count counter total line data
     worker workers thread threads momentum decay dropout beta betas beta1 beta2 eps epsilon gamma alpha warmup hidden
     layer layers dim heads width height depth kernel stride padding classes channels length args exit code status job
-    run trial fold folds v num_workers temperature stage level index idx id year day month tol max instances
+    run trial trials fold folds v num_workers temperature stage level index idx id year day month tol max instances
     observations"""
 )
 _NO_PREFIX: Final = frozenset(["lr", "learning_rate", "lrate", "grad_norm", "gradnorm", "grad", "wd", "weight_decay"])
@@ -119,15 +124,18 @@ _WORDS = re.compile(r"[\w./\-]+")
 def is_metric(name: str) -> bool:
     """Whether a word of the name says that it is a metric; settings named after one ("loss_weight") are not."""
     parts = _parts(name)
-    return not is_never(name) and (any(map(_is_metric_word, parts)) or _is_rate_of_results(parts))
+    if is_never(name):
+        return False
+    is_cost = "cost" in parts and _WITH_COST.union(SPLITS).issuperset(parts)
+    return is_cost or any(map(_is_metric_word, parts)) or _is_rate_of_results(parts)
 
 
 @functools.lru_cache(maxsize=4096)
 def is_never(name: str) -> bool:
     """Whether the name stands for time, memory, speed, a counter or a setting."""
     parts = _parts(name)
-    if not parts or any(part in _NEVER for part in parts):
-        return True
+    if not parts or any(part in _NEVER for part in parts) or name.lower().endswith(_PER_SECOND):
+        return name.lower() not in _OBJECTIVES
     return not any(_is_metric_word(part) for part in parts) and any(part in _NEVER_ALONE for part in parts)
 
 
@@ -178,8 +186,8 @@ def name_of(words: list[str]) -> str:
 
 
 def _is_rate_of_results(parts: list[str]) -> bool:
-    """Whether the name is a rate that tells how a training went, or "pass@1"."""
-    if parts[0] == "pass" and parts[-1].isdigit():
+    """Whether the name is a rate that tells how a training went, or counts among the first ("pass@1", "P@5")."""
+    if parts[0] in _AMONG_THE_FIRST and len(parts) == 2 and parts[1].isdigit():
         return True
     return parts[-1] in _RATES and not _RATE_OF_RESULTS.isdisjoint(parts[:-1])
 
@@ -298,7 +306,8 @@ class Row:
     pattern, which has the last word on its names. lines: the lines above that the values stand in, when they are
     not in the last one read. left_out: what was seen and not taken. places: where in the line the numbers stand, by
     the names of their metrics, as far as that is known. numbers: where in the line any number stands, taken or not.
-    by_value: what was taken depends on more than the shape of the line.
+    by_value: what was taken depends on more than the shape of the line. above: a row of the line above, which is known
+    to be one only now. restarts: another training begins with this row of a table.
     """
 
     values: list[MetricValue] = field(default_factory=list)
@@ -316,6 +325,8 @@ class Row:
     places: dict[str, Span] = field(default_factory=dict)
     numbers: list[Span] = field(default_factory=list)
     by_value: bool = False
+    above: Row | None = None
+    restarts: bool = False
 
     @property
     def has_clock(self) -> bool:
@@ -449,7 +460,8 @@ class SeenPoints:
     final: whether that row said that its values are final. cut: whether points were given up at the limit.
     table: the table of epochs that the last point is a row of (0 for none), table_from: where its points begin,
     mixed_up: whether its epochs went back. unclear: whether points of a table were left out for that.
-    of_report: whether the points are from a classification report. without_step: how many points had no step.
+    of_report: whether the points are from a classification report. without_step: how many points had no step, told_by:
+    how the last of them was written.
     with_clock: whether the line of the last point named its epoch itself. set_aside: the step, time and value that such
     a line gave, where a line without an epoch has since given one. replaced: at how many moments that happened.
     changed: how often such a line gave another value, after_end: how often since the last line with its epoch; an equal
@@ -473,6 +485,7 @@ class SeenPoints:
     unclear: bool = False
     of_report: bool = False
     without_step: int = 0
+    told_by: str = ""
     with_clock: bool = False
     set_aside: tuple[float, float, float] | None = None
     replaced: int = 0
@@ -509,6 +522,11 @@ class SeenPoints:
             del column[start:]
         self.unclear, self.moment = True, -1
         return len(steps)
+
+    def repeats(self, value: float, form: str) -> bool:
+        """Whether a value without a step is told once more: by a bar or a table, say, and then by the script itself."""
+        told_by, self.told_by = self.told_by, form
+        return bool(self.without_step) and told_by != form and not _differ(value, self.values[-1])
 
     def put(self, moment: int, step: float | None, seconds: float, value: float, full: bool, *, clock: bool) -> bool:
         """Add a point, or replace the last one when it is of the same moment or there is no room; whether added.

@@ -7,10 +7,12 @@ Its rows may be sorted by a metric, best first: their order is that of the epoch
 A mark beside a number or after the last column ("0.81*", "saved") is no value; a row that does not fit the heading is
 left out, and told.
 Other tables are read where each row is one metric: Lightning's list after `test`, "metric | value", the boxes of
-Stable-Baselines3, the averages of scikit-learn's classification report, the row "all" of Ultralytics. The rounds of
-CatBoost are a table without a heading: their values have the name of a split, and which metric it is is not said.
+Stable-Baselines3, the classes and averages of scikit-learn's classification report, the row "all" of Ultralytics; and
+where each row is a split of the data. The rounds of CatBoost are a table without a heading: their values have the name
+of a split, and which metric it is is not said.
 
-A table whose rows are models, folds or seeds gives nothing: which of them is the result is for the reader to say.
+A table whose rows are models, folds or seeds gives nothing: which of them is the result is for the reader to say. Runs
+that stand one below the other, only the first row of each named, follow each other as trainings do.
 """
 
 from __future__ import annotations
@@ -36,20 +38,21 @@ from isorun.sources.rows import (
 __all__ = ["CLASS_REPORT", "Tables", "may_head_a_table", "read_catboost"]
 
 CLASS_REPORT: Final = "classification report"
-_RULE = re.compile(r"^[\s\-=+|:─━═┄┈┆┏┓┡┩┳╇┃│┗┛┴└┘├┤┼┬╰╯╭╮╒╤╕╞╪╡╘╧╛┌┐]*$")
-_BORDER = re.compile(r"[│┃┆|]")
+_RULE = re.compile(r"^[\s\-=+|:─━═┄┈┆┏┓┡┩┳╇┃│┗┛┴└┘├┤┼┬╰╯╭╮╒╤╕╞╪╡╘╧╛┌┐║╔╗╚╝╠╣╦╩╬╟╢╶╴╷╵]*$")
+_BORDER = re.compile(r"[│┃┆|║]")
 _PHRASE = re.compile(r"\S+(?: \S+)*")
 _WORD = re.compile(r"\S+")
 _COUNT = re.compile(r"^([0-9]{1,9})(?:/[0-9]{1,9})?$")
 _COLUMN = re.compile(r"^[A-Za-z_][\w@./\-]*$")
-_CLOCK_WORD = re.compile(r"\b(?:epochs?|step|global_step|iter|iteration|round)\b", re.IGNORECASE)
+_CLOCK_WORD = re.compile(r"\b(?:epochs?|step|global_step|iter|iterations?|round|gen|generation)\b", re.IGNORECASE)
 _STARTS = frozenset(["epoc", "Epoc", "EPOC", "iter", "Iter", "ITER", "E   ", "clas", "Clas", "metr", "Metr", "prec"])
-_CLOCKS = word_set("epoch iter iteration step global_step round")
+_CLOCKS = word_set("epoch iter iteration iterations step global_step round gen generation")
 _FIRST_ONLY_CLOCKS = frozenset(["e"])
 _SPLIT_COLUMNS = word_set("split phase set mode subset")
 _OTHER_ROWS = word_set("seed fold trial run model name task dataset experiment method config configuration variant")
 _AFTER_TRAINING = frozenset(["eval", "test", "final"])
 _NO_VALUE = frozenset(["", "-", "--", "---", "—", "–", "n/a", "na", "none", "null", "...", "…", ".", "?", "x"])
+_STARTS_WITH_A_DIGIT = re.compile(r"(?<![\w.])[-+.]?\d")
 _MARKS = "*†‡"
 _DOES_NOT_FIT = "a row of its table does not fit the heading"
 _NO_NUMBER = "a cell of its table is no number"
@@ -57,7 +60,7 @@ _NO_NUMBER = "a cell of its table is no number"
 
 def may_head_a_table(line: str) -> bool:
     """Whether a line is worth a look as the heading of a table: cheap, since it is asked for nearly every line."""
-    if line.lstrip(" |█┃│")[:4] in _STARTS or " metric" in line or _is_section(line):
+    if line.lstrip(" |█┃│║")[:4] in _STARTS or " metric" in line or _is_section(line):
         return True
     return ":" not in line and "=" not in line and _CLOCK_WORD.search(line) is not None
 
@@ -91,40 +94,56 @@ class _Heading:
     doubled: frozenset[str] = frozenset()
 
 
+@dataclass(slots=True)
+class _Runs:
+    """A table whose rows are those of several runs. first: its first row, kept until it is known how they stand."""
+
+    column: int
+    first: Row | None = None
+    are_in_order: bool = False
+
+
 class Tables:
     """Remembers the heading of the table that the output is in, if it is in one. headings: how many there have been."""
 
     def __init__(self) -> None:
         self._heading: _Heading | None = None
+        self._runs: _Runs | None = None
         self._lists = _MetricLists()
         self._box = _SectionedBox()
         self._classes: list[str] = []
         self._before = ""
         self._unread: list[str] = []
+        self._by_split = _SplitRows()
         self._in_rows = False
         self.headings = 0
 
     @property
     def is_waiting(self) -> bool:
         """Whether what the next line says depends on the lines just above it; a heading of columns holds on."""
-        return bool(self._unread or self._classes or self._lists.open or self._box.open)
+        return bool(self._unread or self._classes or self._lists.open or self._box.open or self._by_split.open)
 
     @property
     def open(self) -> bool:
         """Whether the next line may be a row."""
-        return bool(self._heading or self._classes or self._lists.open or self._box.open)
+        return bool(self._heading or self._classes or self._lists.open or self._box.open or self._by_split.open)
 
     def remember(self, line: str) -> None:
         """Keep a line without metrics: it may name the columns of a frame whose index is named in the line below."""
         self._before = line
-        if not line.strip() or _RULE.match(line):
+        if not line.strip() or _RULE.match(line) or (self._unread and line.strip().lower() in _SPLIT_COLUMNS):
             return
         self._unread = _metric_columns(line) if "  " in line or _BORDER.search(line) else []
+        self._by_split.begin(line if self._unread else "")
 
     def forget(self) -> None:
         """A line with numbers that is no row came between."""
         self._before = ""
         self._in_rows = False
+
+    def names_a_split(self, line: str) -> bool:
+        """Whether a line is a row of a split in a table that has rows for them."""
+        return self._by_split.open and _texts(line)[:1] != [] and _texts(line)[0].lower() in SPLITS
 
     @property
     def has_unread(self) -> bool:
@@ -138,7 +157,9 @@ class Tables:
 
     def read(self, line: str) -> Row | None:
         """The row this line is, an empty row for a heading or a rule, None when the line is no part of a table."""
-        for part in (self._lists.read, self._box.read, self._class_line):
+        if _BOXED.match(line.strip()) and _DASHES.match(self._before):
+            self._box.begin()
+        for part in (self._lists.read, self._box.read, self._class_line, self._split_line):
             if (row := part(line)) is not None:
                 return row
         heading = _heading_of(line) or _heading_over_index(line, self._before)
@@ -159,6 +180,8 @@ class Tables:
     def _row_of(self, heading: _Heading, line: str) -> Row | None:
         """The row; one that does not fit is told as left out if it comes right after others, or with a row's form."""
         row = _row_under(heading, line, self.headings)
+        if row is not None and self._runs is not None:
+            return self._row_of_run(heading, self._runs, row, line)
         was_in_rows, self._in_rows = self._in_rows, row is not None
         if row is None and was_in_rows and _looks_like_a_row(line):
             self._in_rows = True
@@ -166,17 +189,45 @@ class Tables:
             return Row(table=self.headings, left_out=left_out)
         return row
 
+    def _row_of_run(self, heading: _Heading, runs: _Runs, row: Row, line: str) -> Row:
+        """A row of a table of several runs: they stand one after the other if only the first row of each is named."""
+        is_named = bool(_texts_under(heading, line)[runs.column])
+        if runs.are_in_order:
+            row.restarts = is_named
+        elif not is_named:
+            runs.are_in_order, row.above = True, runs.first
+        elif runs.first is None:
+            runs.first = row
+            return Row(table=True)
+        else:
+            self._heading = None
+            return self._left_out(heading, heading.names[runs.column])
+        return row
+
+    @staticmethod
+    def _left_out(heading: _Heading, other: str) -> Row:
+        why = f"the rows of its table differ by {other}, not only by epoch"
+        return Row(table=True, left_out=[LeftOut(name, why) for name in heading.names if is_metric(name)])
+
     def _begin(self, heading: _Heading) -> Row:
         self._in_rows = True
         others = [name for name in heading.names if name.lower() in _OTHER_ROWS]
+        self._runs = None
+        if heading.boxed and [name.lower() for name in others] == ["run"]:
+            self._runs, others = _Runs(heading.names.index(others[0])), []
         if not others:
             self._heading = heading
             why = "two columns of its table have this name"
             return Row(table=True, left_out=[LeftOut(name, why) for name in sorted(heading.doubled)])
         self._heading = None
-        metrics = [name for name in heading.names if is_metric(name)]
-        why = f"the rows of its table differ by {others[0]}, not only by epoch"
-        return Row(table=True, left_out=[LeftOut(name, why) for name in metrics])
+        return self._left_out(heading, others[0])
+
+    def _split_line(self, line: str) -> Row | None:
+        """The row of a split of the data; then the table is read after all."""
+        row = self._by_split.read(line)
+        if row is not None and row.values:
+            self._unread = []
+        return row
 
     def _class_line(self, line: str) -> Row | None:
         """The row "all" of a table of classes; its heading ends in a bar ("classes top1_acc: 100% ━━━")."""
@@ -190,6 +241,43 @@ class Tables:
         numbers = {name: read_number(cell) for name, cell in zip(reversed(names), reversed(cells), strict=False)}
         found = {name: value for name, value in numbers.items() if value is not None and is_metric(name)}
         return Row([MetricValue(name, value, "table column") for name, value in reversed(found.items())])
+
+
+class _SplitRows:
+    """A table with a row for each split of the data: its columns are metrics, rows begin with "train" or "val"."""
+
+    def __init__(self) -> None:
+        self._columns: list[str] = []
+
+    @property
+    def open(self) -> bool:
+        return bool(self._columns)
+
+    def begin(self, heading: str) -> None:
+        """Remember the names of columns; "" for a line that has none."""
+        self._columns = _texts(heading) if heading else []
+
+    def read(self, line: str) -> Row | None:
+        """The row; an empty one for a rule or the name of an index, None for any other line, which ends the table."""
+        if not self._columns or _RULE.match(line) or line.strip().lower() in _SPLIT_COLUMNS:
+            return Row(table=True) if self._columns and line.strip() else None
+        cells = _texts(line)
+        has_name = self._columns[0].lower() in _SPLIT_COLUMNS
+        names = self._columns[has_name:]
+        numbers = [read_number(cell) for cell in cells[1:]]
+        if not cells or cells[0].lower() not in SPLITS or len(numbers) != len(names) or None in numbers:
+            self._columns = []
+            return None
+        split = SPLITS[cells[0].lower()]
+        pairs = [(name_of([split, *name.split()]), value) for name, value in zip(names, numbers, strict=True)]
+        return Row(
+            [MetricValue(name, value, "table row") for name, value in pairs if value is not None and is_metric(name)]
+        )
+
+
+def _texts(line: str) -> list[str]:
+    """The cells of a line with borders, or the phrases of one without."""
+    return [cell.text for cell in (_boxed_cells(line) if _BORDER.search(line) else _phrases(line))]
 
 
 _CLASSES = re.compile(r"^\s*class(?:es)?\s+(?P<names>[^:]*):", re.IGNORECASE)
@@ -248,7 +336,7 @@ def _heading_over_index(line: str, before: str) -> _Heading | None:
 
 def _metric_columns(line: str) -> list[str]:
     """The metrics that a line names as columns: two or more names with gaps or borders between them, and no number."""
-    if any(character.isdigit() for character in line):
+    if _STARTS_WITH_A_DIGIT.search(line):
         return []
     cells = _boxed_cells(line) if _BORDER.search(line) else _phrases(line)
     names = [cell.text.replace(" ", "_") for cell in cells if cell.text]
@@ -413,6 +501,8 @@ class _MetricLists:
             return Row(table=True)
         cells = [cell.strip() for cell in _BORDER.sub("  ", line).split("  ") if cell.strip()]
         value = read_number(cells[1]) if len(cells) == 2 else None
+        if value is None and cells and all(map(_TYPE.match, cells)):
+            return Row(table=True)
         if value is None:
             self._in_list = False
             return None
@@ -426,39 +516,53 @@ class _MetricLists:
         if not cells:
             return Row(table=True)
         numbers = [number for number in map(read_number, cells) if number is not None]
-        if cells[0] == "accuracy" and len(cells) == 3 and len(numbers) == 2:
+        columns = len(self._columns)
+        is_whole = cells[0] == "accuracy" and len(numbers) == len(cells) - 1 and len(set(numbers)) <= 2
+        if is_whole and len(cells) in (3, columns + 1):
             return Row([MetricValue("accuracy", numbers[0], CLASS_REPORT)])
-        if len(numbers) < len(self._columns):
+        if len(cells) <= columns or any(read_number(cell) is None for cell in cells[-columns:]):
             self._columns = []
             return None
-        if cells[1:2] == ["avg"] and len(cells) == len(self._columns) + 2:
-            pairs = zip(self._columns[:-1], numbers, strict=False)
-            return Row([MetricValue(f"{name}_{cells[0]}", value, CLASS_REPORT) for name, value in pairs])
-        return Row(table=True)
+        label = " ".join(cells[:-columns])
+        pairs = list(zip(self._columns[:-1], map(read_number, cells[-columns:]), strict=False))
+        name = f"_{cells[0]}" if cells[1:2] == ["avg"] and len(cells) == columns + 2 else f"[{label[:_LONGEST_CLASS]}]"
+        return Row(
+            [MetricValue(f"{column}{name}", value, CLASS_REPORT) for column, value in pairs if value is not None]
+        )
 
 
+_TYPE = re.compile(r"(?:str|cat|enum|bool|[fiu]\d{1,3})$")  # under the names of a Polars frame
 _LIST_HEADING = re.compile(r"\b(?:Test|Validate|Runningstage\.\w+) metric\b", re.IGNORECASE)
 _VALUE_HEADING = re.compile(
-    r"^[\s│┃|]*(?:metrics?|measure)\s*[│┃┆|\s]\s*(?:values?|scores?|results?)[\s│┃|]*$", re.IGNORECASE
+    r"^[\s│┃|║]*(?:metrics?|measure)\s*[│┃┆|║\s]\s*(?:values?|scores?|results?)[\s│┃|║]*$", re.IGNORECASE
 )
 _REPORT_HEADING = re.compile(r"^\s+precision\s+recall\s+f1-score\s+support\s*$")
 
 
+_LONGEST_CLASS = 60
+
+
 class _SectionedBox:
-    """The boxes of Stable-Baselines3: names under sections, and the rule that ends the box gives all that was in it."""
+    """The boxes of reinforcement learning: names, often under sections; the rule that ends a box gives all of it."""
 
     def __init__(self) -> None:
         self._section = ""
+        self._in_box = False
         self._values: dict[str, float] = {}
         self._lines: list[str] = []
 
     @property
     def open(self) -> bool:
-        return bool(self._section)
+        return self._in_box
+
+    def begin(self) -> None:
+        """A box without sections begins: its first row comes right below a rule of dashes."""
+        self._in_box = True
 
     def read(self, line: str) -> Row | None:
-        if not (self._section or _is_section(line)):
+        if not (self._in_box or _is_section(line)):
             return None
+        self._in_box = True
         line = line.strip()
         self._lines.append(line)
         if len(self._lines) > _LONGEST_BOX:
@@ -475,14 +579,16 @@ class _SectionedBox:
 
     def _closed(self) -> Row:
         box, lines = self._values, " ".join(self._lines)
-        self._values, self._lines, self._section = {}, [], ""
+        self._values, self._lines, self._section, self._in_box = {}, [], "", False
         taken = {name: value for name, value in box.items() if not name.startswith("time/") and not is_never(name)}
         values = [MetricValue(name, value, "boxed table") for name, value in taken.items()]
-        return Row(values, step=box.get(_BOX_STEP), lines=lines)
+        epoch = next((value for name, value in box.items() if name.lower() == "epoch"), None)
+        return Row(values, epoch=epoch, step=box.get(_BOX_STEP), lines=lines)
 
 
 _SECTION = re.compile(r"^\|\s*(?P<section>[\w.\- ]+/)\s*\|\s*\|$")
-_BOXED = re.compile(r"^\|\s+(?P<name>[\w@.\-/]+)\s*\|\s*(?P<value>\S+)\s*\|$")
+_BOXED = re.compile(r"^\|\s+(?P<name>[A-Za-z][\w@.\-/]*)\s*\|\s*(?P<value>\S+)\s*\|$")
+_DASHES = re.compile(r"-{10,}\s*$")
 _BOX_STEP = "time/total_timesteps"
 _LONGEST_BOX = 200
 
@@ -492,7 +598,7 @@ def _is_section(line: str) -> bool:
     return line[:2] == "| " and "/ " in line and _SECTION.match(line.strip()) is not None
 
 
-_CATBOOST = re.compile(r"\s*(?P<round>\d{1,9}):\t(?P<values>learn: .*?)\s*(?:total: .*)?$")
+_CATBOOST = re.compile(r"\s*(?P<round>\d{1,9}):\t(?P<values>(?:learn|test): .*?)\s*(?:total: .*)?$")
 _CATBOOST_VALUE = re.compile(r"(?P<name>learn|test\d*|best): (?P<value>\S+)")
 
 

@@ -114,12 +114,12 @@ class FactorDesign:
             yield f"  {_MEANING[self.resolution]}"
         for name, factor in self.factors.items():
             tell = KINDS[factor.kind].tell
-            values = (f"{value}{tell(value, told)}" for value, told in factor.values.items())
+            values = (f"{value}{tell(value, meant)}" for value, meant in factor.values.items())
             yield f"  {name}: {', '.join(values)}; baseline {self.baseline[name]}"
         if self.chosen:
             first = self.chosen[0]
-            told = f"  the baseline is the first value of {', '.join(self.chosen)}"
-            yield f'{told}; to say another: baseline = {{ {first} = "{self.baseline[first]}" }}'
+            chosen = f"  the baseline is the first value of {', '.join(self.chosen)}"
+            yield f'{chosen}; to say another: baseline = {{ {first} = "{self.baseline[first]}" }}'
 
 
 def _some(number: int, noun: str) -> str:

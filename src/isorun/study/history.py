@@ -41,8 +41,8 @@ class Commit:
 
     def to_json(self) -> dict[str, str]:
         """Plain JSON."""
-        told = {"commit": self.id, "subject": self.subject, "author": self.author, "date": self.date}
-        return {**({"ref": self.ref} if self.ref else {}), **told}
+        known = {"commit": self.id, "subject": self.subject, "author": self.author, "date": self.date}
+        return {**({"ref": self.ref} if self.ref else {}), **known}
 
 
 _FIELDS: Final = "%H%x00%T%x00%P%x00%aI%x00%an%x00%s"

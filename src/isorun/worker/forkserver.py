@@ -209,6 +209,7 @@ def _preload(hello: Mapping[str, Any]) -> dict[str, Any]:
         importlib.import_module(f".{own}", __package__)
     if levels.reaches_generators(os.environ):
         importlib.import_module(".lifetime", __package__).reach_when_imported()
+    importlib.import_module(".usercode", __package__).follow_imports()
     failed: dict[str, str] = {}
     for name in hello["preload"]:
         try:

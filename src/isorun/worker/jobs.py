@@ -12,7 +12,7 @@ from typing import Any, Callable
 from .recorder import active
 
 MODULE = "hydra.core.utils"
-MOST_JOB_LETTERS = 120
+_MOST_JOB_LETTERS = 120
 
 
 def follow(module: ModuleType) -> None:
@@ -40,6 +40,6 @@ def _name(config: Any) -> str:
     try:
         job = config.hydra.job
         number = int(job.num)
-        return (str(job.override_dirname) or f"#{number}")[:MOST_JOB_LETTERS]
+        return (str(job.override_dirname) or f"#{number}")[:_MOST_JOB_LETTERS]
     except Exception:  # a missing value raises what only hydra knows
         return ""

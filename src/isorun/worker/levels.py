@@ -32,6 +32,7 @@ AUDIT = "ISORUN_AUDIT"
 STEPS = "ISORUN_STEPS"
 # The folder that the run's own working folder is a copy of, where it has one.
 COPY_OF = "ISORUN_COPY_OF"
+WORKSPACE = "workspace"
 OWN_VARIABLES = (*PER_RUN_VARIABLES, LEVEL, TAKE_SEEDS, SWITCHES, STEPS, AUDIT, COPY_OF)
 
 # One value for all seeds: Python reads it at start, so a value that followed the seed would need a fork server a seed.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Callable
 from . import api, frameworks, jobs, levels, touched
 from .frameworks.base import ImportWatcher, Watch
 from .recorder import Recorder, activate, guarded
-from .usercode import main_script, started_in, users_sources
+from .usercode import follow_imports, loading, main_script, started_in, tell_as_loaded, users_sources
 
 if TYPE_CHECKING:
     from .auditing import Work
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _MAX_SCANNED_FILES = 2000
 _DRAWN_FROM = 2**32
+_EDITED_TOLD = 3
 
 
 def start(warm: bool = False) -> None:
@@ -45,8 +46,10 @@ def _start(warm: bool) -> None:
     recorder = Recorder(asked.folder, drawn_seed=drawn)
     activate(recorder)
     api.install_stand_in()
+    _print_lines_at_once()
     guarded(asked.folder, "claim of the run folder", recorder.begin)()
     _die_of_interrupt_at_exit()
+    follow_imports()
     closer = Closer(recorder, asked)
     guarded(asked.folder, "looking at files", closer.touched_files_from)(touched.begin)
     atexit.register(guarded(asked.folder, "end of the worker", closer.close))
@@ -61,6 +64,13 @@ def _start(warm: bool) -> None:
         recorder.note(
             "shared-hash-seed", "the order of sets of strings is the same in all runs of one warm fork server"
         )
+
+
+def _print_lines_at_once() -> None:
+    """As on a terminal: a pipe would get lines in blocks, and who watches the run would see nothing for hours."""
+    out = sys.stdout
+    if hasattr(out, "reconfigure") and not out.line_buffering:
+        out.reconfigure(line_buffering=True)
 
 
 def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> None:
@@ -177,6 +187,8 @@ class Closer:
         self._asked = asked
         # Asked now: Python takes `__file__` from the main module before exit handlers run.
         self._script = main_script()
+        if self._script is not None:
+            loading(str(self._script))
         self._folder = started_in()
         self._seed_option = ""
         self._touched: touched.TouchedFiles | None = None
@@ -255,6 +267,11 @@ class Closer:
 
         effective = fingerprint.effective_environment(self._script)
         effective.update(usercode.sources_read(self._facts, self._folder))
+        edited = tell_as_loaded(effective, self._folder)
+        if edited:
+            named = ", ".join(edited[:_EDITED_TOLD]) + (", …" if len(edited) > _EDITED_TOLD else "")
+            told = "the record has the hash of what was loaded; what was started later may have loaded the other"
+            self._recorder.note("edited-while-running", f"source was edited after it was loaded: {named}; {told}")
         if self._seed_option:
             effective["seed_option"] = self._seed_option
         files = {} if self._touched is None else self._touched.told()

@@ -1,8 +1,8 @@
 """Files that the training writes, and reads back: runs that meet in a file are not what they seem.
 
-Seen by an audit hook: Python tells of a file before it opens it. What libraries open in code of their own is not told;
-torch's `save` is wrapped for that. Only what may matter to another run is recorded: a file that was there before this
-process wrote to it, and one that it wrote and read again. Files that are only appended to are logs, and left alone.
+Seen by an audit hook: Python tells of a file before it opens it. What libraries open in code of their own is not told,
+unless a framework wraps what it saves with (`telling`). Only what may matter to another run is recorded: a file that
+was there before this process wrote to it, and one that it wrote and read again. What is only appended to is a log.
 
 Where the run works in a copy of its folder, what is large is a link there. A file that is about to be written to
 through such a link becomes a copy first.
@@ -12,27 +12,18 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import shutil
 import sys
 import threading
 import time
-from types import ModuleType
 from typing import Any, Callable
 
 from . import levels
 from .usercode import ISORUN, is_generated, is_library_file
 
-WORKSPACE = "workspace"
-# What models are kept in: whoever reads one goes on from it.
-MODEL_FILE = re.compile(
-    r".*\.(?:pt|pth|ckpt|bin|safetensors|h5|hdf5|keras|onnx|npz|npy|pkl|joblib|msgpack|ubj|model|cbm|pb|index"
-    r"|data-\d+-of-\d+)"
-)
 _MOST_FILES = 2_000
 _MOST_TOLD = 20
 _MOST_TIMES = 50
-_TOLD = frozenset(("open", "os.rename"))
 _SYSTEM = ("/dev/", "/proc/", "/sys/")
 # Caches, and what tools keep of all runs together, each under a name of its own.
 _OF_TOOLS = ("/.cache/", "/__pycache__/", "/.git/", "/.hydra/", "/.ipynb_checkpoints/", "/mlruns/", "/wandb/")
@@ -68,15 +59,13 @@ class TouchedFiles:
         self._files: dict[str, _Touched] = {}
         self._folder = os.path.join(folder, "")  # noqa: PTH118  what names are compared with
         self._run_folder = os.path.join(run_folder, "")  # noqa: PTH118
-        self._workspace = os.path.join(run_folder, WORKSPACE, "")  # noqa: PTH118
+        self._workspace = os.path.join(run_folder, levels.WORKSPACE, "")  # noqa: PTH118
         self._origin = os.path.join(origin, "") if origin else ""  # noqa: PTH118
         self._left_alone = tuple(os.path.join(place, "") for place in {sys.prefix, sys.base_prefix})  # noqa: PTH118
         self._busy = threading.local()
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """What Python is about to do; hundreds of other things are told, too."""
-        if event not in _TOLD:
-            return
+        """What Python is about to do: to open a file, or to rename one."""
         if getattr(self._busy, "on", False):
             return
         self._busy.on = True
@@ -101,7 +90,9 @@ class TouchedFiles:
     def _named(self, path: Any) -> str:
         """The whole path of a file that other runs may meet in; empty for any other."""
         name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100  a million times
-        if name not in self._files and len(self._files) >= _MOST_FILES:
+        if name in self._files:
+            return name
+        if len(self._files) >= _MOST_FILES:
             return ""
         if name.startswith(self._run_folder) and not name.startswith(self._workspace):
             return ""
@@ -176,24 +167,25 @@ def begin(run_folder: str) -> TouchedFiles:
     """Look from now on, once a process: an audit hook stays for good."""
     global _touched  # noqa: PLW0603  one a process
     _touched = TouchedFiles(run_folder, os.getcwd(), os.environ.get(levels.COPY_OF, ""))  # noqa: PTH109
-    sys.addaudithook(_touched.hear)
+    hear = _touched.hear
+
+    def told(event: str, arguments: tuple[Any, ...]) -> None:
+        """Python tells of hundreds of other things: a function as plain as this takes a fourth of a method's time."""
+        if event == "open" or event == "os.rename":  # noqa: PLR1714  as above
+            hear(event, arguments)
+
+    sys.addaudithook(told)
     return _touched
 
 
-def follow_saves(module: ModuleType) -> None:
-    """Whoever calls `torch.save` tells: the file is opened in code of torch's own."""
-    saving: Any = module.serialization
-    if not hasattr(saving.save, "isorun_told"):
-        saving.save = _telling(saving.save)
-        setattr(module, "save", saving.save)  # noqa: B010  of any module, for all that mypy knows
+def telling(save: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which is given an object and where to write it, and tells of the file before it writes it."""
 
-
-def _telling(save: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(save)
-    def telling(obj: Any, f: Any, *arguments: Any, **options: Any) -> Any:
+    def told(obj: Any, f: Any, *arguments: Any, **options: Any) -> Any:
         if _touched is not None and isinstance(f, (str, os.PathLike)):
             _touched.hear("os.rename", ("", f))
         return save(obj, f, *arguments, **options)
 
-    telling.isorun_told = True  # type: ignore[attr-defined]
-    return telling
+    told.tells_isorun = True  # type: ignore[attr-defined]
+    return told

@@ -27,8 +27,12 @@ _CACHE_FOLDERS = (".cache", ".triton", "__pycache__", ".isorun")
 _CACHE_VARIABLES = ("TRITON_CACHE_DIR", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HF_HOME", "ISORUN_RUN_DIR")
 _GENERATED_FOLDERS = ("ipykernel_",)
 
+_WORKER = ISORUN + "worker" + os.sep
 _GIT_SECONDS = 20
 _BLOCK = 1 << 20
+_MOST_KEPT = 1 << 20
+# In place of a hash: what was loaded is not known any more.
+UNKNOWN = "unknown"
 _MOST_VARIABLES = 50
 # Untracked files that are code or settings; checkpoints and logs of the training itself must not change its version.
 _SOURCE_SUFFIXES = frozenset(
@@ -155,6 +159,87 @@ def main_script() -> Path | None:
     return script.absolute() if script is not None and script.is_file() and is_users_file(str(script)) else None
 
 
+# By path: size, time and inode of a source file when it was loaded, and what it held; None for a large one.
+_loaded: dict[str, tuple[tuple[int, int, int], bytes | None]] = {}
+
+
+def follow_imports() -> None:
+    """Keep what the user's source files hold when Python loads them: who edits one changes no run that goes on.
+
+    Its own loader looks at a file just before it reads it. To hash the file there would take a library that most
+    programs never load.
+    """
+    loader: Any = sys.modules["_frozen_importlib_external"].SourceFileLoader
+    look = loader.path_stats
+    if look.__module__ == __name__:
+        return
+
+    def path_stats(self: Any, path: str) -> Any:
+        loading(path)
+        return look(self, path)
+
+    loader.path_stats = path_stats
+
+
+def loading(path: str) -> None:
+    """Keep what a source file holds now, if it may be the user's and is loaded for the first time."""
+    if path in _loaded or path.startswith((STANDARD_LIBRARY, _WORKER)):
+        return
+    if _LIBRARY_PARTS[0] in path or _LIBRARY_PARTS[1] in path:
+        return
+    try:
+        stamp = _stamp(path)
+        _loaded[path] = (stamp, _content(path, stamp[0]) if stamp[0] <= _MOST_KEPT else None)
+    except (OSError, ValueError):  # whoever loads it will see the same, and say so
+        return
+
+
+def _stamp(path: str) -> tuple[int, int, int]:
+    found = os.stat(path)  # noqa: PTH116  a hundred of them take less than a millisecond this way
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def _content(path: str, size: int) -> bytes:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(file, size + 1)
+    finally:
+        os.close(file)
+
+
+def tell_as_loaded(effective: dict[str, Any], folder: Path | None) -> list[str]:
+    """Give source files that were edited since they were loaded the hashes of what was loaded; the names of these."""
+    sources, script = effective.get("sources", []), effective.get("script")
+    edited = []
+    for item in [*sources, *([script] if isinstance(script, dict) and "path" in script else [])]:
+        digest = _digest_as_loaded(os.path.join(str(folder or ""), item["path"]))  # noqa: PTH118  as it was loaded
+        if digest and digest != item["sha256"]:
+            item["sha256"] = digest
+            edited.append(_seen_from(folder, Path(item["path"])))
+    if edited and sources:
+        effective["sources_sha256"] = _hash_of_all((Path(item["path"]).name, item["sha256"]) for item in sources)
+    return list(dict.fromkeys(edited))
+
+
+def _digest_as_loaded(path: str) -> str:
+    """Of a file that is not what it was; empty for all others."""
+    stamp, content = _loaded.get(path, (None, None))
+    try:
+        if stamp is None or stamp == _stamp(path):
+            return ""
+    except OSError:
+        return ""
+    from hashlib import sha256
+
+    return UNKNOWN if content is None else sha256(content).hexdigest()
+
+
+def _hash_of_all(hashes: Iterable[tuple[str, str]]) -> str:
+    from hashlib import sha256
+
+    return sha256("\n".join(sorted(f"{name} {digest}" for name, digest in hashes)).encode()).hexdigest()
+
+
 def code_version(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """commit, dirty and diff_sha256 (empty when clean) of the repository around `folder`; {} where there is none."""
     root = _git(folder, "rev-parse", "--show-toplevel")
@@ -239,14 +324,11 @@ def sources_read(facts: Mapping[Path, SourceFacts], folder: Path | None) -> dict
     A changed module is a changed training, wherever it lies: the hash of all knows files by their last name alone.
     `sources` says which file it was; those below the folder where the training was started are told from there.
     """
-    from hashlib import sha256
-
     if not facts:
         return {"sources_sha256": ""}
-    together = "\n".join(sorted(f"{path.name} {said.sha256}" for path, said in facts.items()))
     asked = {name for said in facts.values() for name in said.variables}
     return {
-        "sources_sha256": sha256(together.encode()).hexdigest(),
+        "sources_sha256": _hash_of_all((path.name, said.sha256) for path, said in facts.items()),
         "sources": [{"path": _seen_from(folder, path), "sha256": said.sha256} for path, said in facts.items()],
         **({"variables_read": sorted(asked)[:_MOST_VARIABLES]} if asked else {}),
     }

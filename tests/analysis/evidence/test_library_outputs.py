@@ -28,7 +28,8 @@ PRINTED = {
     "flair": (
         "loss val_loss",
         """val_f1-score_micro f-score_micro f-score_macro accuracy precision_macro recall_macro f1-score_macro
-        precision_weighted recall_weighted f1-score_weighted report_accuracy""",
+        precision_weighted recall_weighted f1-score_weighted report_accuracy precision[PROPN] recall[PROPN]
+        f1-score[PROPN]""",
         "lr",
     ),
     "flax": ("train_loss test_loss", "train_accuracy test_accuracy", ""),
@@ -77,7 +78,8 @@ PRINTED = {
     "sklearn": (
         "loss train_loss",
         """val_score oob_improve test_accuracy test_neg_log_loss test_f1_macro score accuracy precision_macro
-        recall_macro f1-score_macro precision_weighted recall_weighted f1-score_weighted""",
+        recall_macro f1-score_macro precision_weighted recall_weighted f1-score_weighted precision[0] precision[1]
+        precision[2] recall[0] recall[1] recall[2] f1-score[0] f1-score[1] f1-score[2]""",
         "objective norm nnzs bias t",
     ),
     "skorch": ("train_loss valid_loss", "neg_log_loss valid_acc valid_f1", ""),
@@ -164,7 +166,7 @@ def test_every_output_is_expected_to_say_something():
     ("library", "metric", "values"),
     [
         ("xgboost", "eval-merror", (0.36, 0.32, 0.35, 0.34, 0.36, 0.34)),
-        ("lightgbm", "valid_1_multi_error", (0.37, 0.32, 0.32, 0.32, 0.32, 0.32)),
+        ("lightgbm", "valid_1_multi_error", (0.37, 0.32, 0.32, 0.32, 0.32)),
         ("catboost", "validation/MAE", (0.20234534929096692,)),
         ("sklearn", "train_loss", (1.0041, 0.9295, 0.8652, 0.805, 0.7671)),
         ("sklearn", "test_neg_log_loss", (-1.4090662002563477,)),
@@ -184,3 +186,8 @@ def test_every_output_is_expected_to_say_something():
 )
 def test_the_values_are_those_that_were_printed(library, metric, values):
     assert printed(library).series[metric].values == pytest.approx(values)
+
+
+def test_a_training_that_stops_early_ends_with_the_values_of_its_best_round():
+    found = printed("lightgbm")
+    assert (found.series["train_multi_error"].values[-1], found.results["train_multi_error"]) == (0.14, 0.153333)

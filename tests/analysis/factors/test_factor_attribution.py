@@ -375,7 +375,7 @@ def test_spreads_that_differ_are_told_with_an_effect(no_shares):
     for by in (1, 10):
         found = isorun.factors(study, store=trained(study, wider(by)))
         codes[by] = [one.message for one in found.conditions if one.code == "unequal-spreads"]
-        assert any(effect.told for effect in found.effects if effect.value == "b")
+        assert any(effect.is_claimed for effect in found.effects if effect.value == "b")
     assert codes[1] == []
     (message,) = codes[10]
     assert message.startswith("mode=b: values spread ")

@@ -13,6 +13,7 @@ from isorun.analysis.factors.contrasts import (
     QuestionValues,
     RunValues,
     aliased,
+    crossed_shares,
     interaction_weights,
     main_weights,
     neighbours,
@@ -237,3 +238,42 @@ def test_of_studies_without_interactions_at_most_5_percent_tell_one(values, seed
         corrected = adjusted(np.array([np.nan if one is None else one for one in p]), "holm")
         told += bool((corrected < 0.05).any())
     assert told / studies <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / studies)
+
+
+def crossed(rng, levels, seeds, spreads):
+    """A value for each level and seed, made of both and a rest with these sds."""
+    level, seed = (place.ravel() for place in np.indices((levels, seeds)))
+    parts = (rng.normal(0, sd, size) for sd, size in zip(spreads, (levels, seeds, levels * seeds), strict=True))
+    of_level, of_seed, rest = parts
+    labels = {"f": [f"v{place}" for place in level], "s": [f"s{place}" for place in seed]}
+    return of_level[level] + of_seed[seed] + rest, labels
+
+
+def test_shares_of_crossed_values_are_known_well_from_many():
+    values, labels = crossed(np.random.default_rng(1), 60, 60, (2.0, 1.0, 1.0))
+    found = crossed_shares(values, labels)
+    for source, share in {"f": 4 / 6, "s": 1 / 6, "": 1 / 6}.items():
+        lower, upper = found[source]
+        assert lower < share < upper
+        assert upper - lower < 0.25
+    assert crossed_shares(values, labels) == found, "the same every time"
+    fewer = {name: own[1:] for name, own in labels.items()}
+    assert crossed_shares(values[1:], fewer) is None, "a cell is missing"
+
+
+def test_a_factor_that_does_nothing_may_have_no_share_and_one_that_does_all_has_nearly_all():
+    values, labels = crossed(np.random.default_rng(2), 3, 10, (0.0, 1.0, 1.0))
+    assert crossed_shares(values, labels)["f"][0] == 0.0
+    values, labels = crossed(np.random.default_rng(2), 3, 10, (1.0, 0.0, 0.001))
+    assert crossed_shares(values, labels)["f"][0] > 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("levels", "seeds", "spreads"), [(3, 10, (1.0, 1.0, 1.0)), (3, 5, (3**0.5, 1.0, 0.3**0.5))])
+def test_intervals_of_crossed_shares_hold_the_truth_in_95_of_100(levels, seeds, spreads):
+    rng, held = np.random.default_rng(3), 0
+    truth = spreads[0] ** 2 / sum(spread**2 for spread in spreads)
+    for _ in range(600):
+        lower, upper = crossed_shares(*crossed(rng, levels, seeds, spreads))["f"]
+        held += lower <= truth <= upper
+    assert 555 <= held <= 588

@@ -123,6 +123,14 @@ def test_the_share_of_a_stream_whose_draws_may_be_elsewhere_is_not_known():
     assert [row[-3:] for row in table.rows if "streams=dropout" in row] == [("—", "—", "—")]
 
 
+def test_a_framework_whose_streams_cannot_be_parted_is_told_once():
+    study = streams_study()
+    found = isorun.factors(study, store=trained(study, result, weights=result))
+    (told,) = (one for one in found.conditions if one.code == "factor-without-effect")
+    assert told.message.startswith("random streams were asked for, and nothing")
+    assert not any(item.came_about for item in found.effects)
+
+
 def test_noise_from_run_to_run_is_no_stream():
     study = streams_study()
 
@@ -145,6 +153,7 @@ def test_without_all_there_is_nothing_to_have_a_share_of():
     found = isorun.factors(study, store=trained(study, result, environment=recorded))
     assert found.shares[0].shares == ()
     assert "all" in found.shares[0].why_not
+    assert any(f"makes is not known: {found.shares[0].why_not}" in sentence for sentence in factors_view(found).verdict)
 
 
 def test_the_ends_of_the_interval_are_the_ratios_that_the_test_of_pitman_just_rejects():

@@ -154,6 +154,28 @@ def test_files_that_runs_were_given_and_that_differ_are_told(study, records):
     assert "different versions of lr.json" in warnings_of(study, edited)["code-differs"].message
 
 
+def test_files_that_were_edited_while_they_ran_are_told(study, records):
+    noted = changed(records, Level.DEFAULT, notes=(Note("edited-while-running", "source was edited: t.py"),))
+    told = warnings_of(study, noted)["edited-while-running"]
+    assert "runs source was edited: t.py" in told.message
+    assert "code = REF" in told.next_step
+
+
+def test_a_working_copy_that_is_not_what_the_study_was_read_with_is_told(study, records):
+    def made(diff, found, ref="."):
+        requested = {"code": {"ref": ref, "commit": "c", **({"diff": diff} if diff else {})}}
+        code = {"commit": "c", "dirty": bool(found), "diff_sha256": found}
+        return {"environment": {**ENVIRONMENT, "requested": requested}, "code": code}
+
+    for diff in ("", "dd"):
+        same = [replace(record, **made(diff, diff)) for record in records]
+        assert "working-copy-changed" not in warnings_of(study, same)
+        moved = changed(same, Level.DEFAULT, **made(diff, "ee"))
+        assert "since the study was read" in warnings_of(study, moved)["working-copy-changed"].message
+        named = changed(same, Level.DEFAULT, **made(diff, "ee", "v1"))
+        assert "working-copy-changed" not in warnings_of(study, named), "a checkout has notes of its own"
+
+
 def test_levels_that_were_started_differently_do_not_compare_in_time(study, records):
     fresh = [replace(record, launch="fresh") if record.cell.level is Level.DEFAULT else record for record in records]
     message = warnings_of(study, fresh)["launch-differs"].message

@@ -13,7 +13,7 @@ from typing import Final
 
 from isorun.analysis.evidence import Condition, first_of, some
 from isorun.study.records import RunRecord
-from isorun.worker.touched import MODEL_FILE
+from isorun.worker.frameworks import is_model_file
 
 __all__ = ["SharedFiles", "shared_file_conditions", "shared_files"]
 
@@ -125,7 +125,7 @@ def shared_file_conditions(records: Sequence[RunRecord]) -> Iterator[Condition]:
     if found.read:
         runs = frozenset().union(*found.read.values())
         files = first_of(sorted(found.read), _TOLD, ", ")
-        is_model = any(map(MODEL_FILE.fullmatch, found.read))
+        is_model = any(map(is_model_file, found.read))
         what = "these are" if is_model else "where training goes on from it, these are"
         yield Condition(
             "read-of-another-run",

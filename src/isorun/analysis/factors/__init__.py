@@ -193,8 +193,8 @@ class FactorEffects(Told):
     @property
     def moving(self) -> tuple[FactorEffect, ...]:
         """The effects that are claimed, the largest first."""
-        told = [effect for effect in self.effects if effect.is_claimed]
-        return tuple(sorted(told, key=lambda effect: -abs(effect.tested.difference or 0.0)))
+        claimed = [effect for effect in self.effects if effect.is_claimed]
+        return tuple(sorted(claimed, key=lambda effect: -abs(effect.tested.difference or 0.0)))
 
     @property
     def difference_told(self) -> bool:

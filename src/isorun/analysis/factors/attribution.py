@@ -24,6 +24,7 @@ from isorun.analysis.factors.contrasts import (
     UnitValues,
     Weights,
     aliased,
+    crossed_shares,
     interaction_weights,
     main_weights,
     neighbours,
@@ -36,6 +37,7 @@ from isorun.analysis.mixed.hypotheses import variance_shares
 from isorun.analysis.mixed.model import mixed_model
 from isorun.analysis.mixed.result import VarianceShare
 from isorun.analysis.samples import FloatArray, adjusted
+from isorun.analysis.studies.conditions import NO_STREAMS
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.study_result import UNIT, StudyResult, StudySides, run_table, study_sides
 from isorun.errors import InputError
@@ -348,6 +350,8 @@ def _is_without_effect(condition: Condition, asked: FactorQuestion, part: _Part,
     Another request can fail at just these points, since the value leaves it nothing to act on; that is not about the
     value. What a variable asks for has another name than the factor.
     """
+    if factor == STREAMS and condition.message == NO_STREAMS.message:
+        return True
     is_variable = asked.design.factors[factor].kind == "variable"
     if condition.code != "factor-without-effect" or not (is_variable or condition.message.startswith(f"{factor} = ")):
         return False
@@ -522,7 +526,14 @@ def _shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
         found = variance_shares(fit)
     except InputError as error:
         return VarianceSources(part.held, (), str(error).splitlines()[0])
+    crossed = crossed_shares(table["y"], {column: table[column].tolist() for column in varying})
+    if crossed is not None:
+        found = tuple(_within(row, *crossed[row.group if row.group in varying else ""]) for row in found)
     return VarianceSources(part.held, tuple(replace(row, group=columns.get(row.group, "rest")) for row in found))
+
+
+def _within(row: VarianceShare, lower: float, upper: float) -> VarianceShare:
+    return replace(row, lower=min(lower, row.share), upper=max(upper, row.share))
 
 
 def _stream_shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
@@ -580,11 +591,11 @@ def _like_noise(alone: Mapping[str, float], noise: Mapping[str, float]) -> str:
 
 def _out_of_reach(records: Sequence[RunRecord]) -> str:
     """Why nothing is known of streams that drew nothing: what they make may be drawn where nobody can tell."""
-    told = [found for record in records if (found := effective(record).get("streams"))]
-    if not told or any(found["draws"][name] for found in told for name in found["follow"]):
+    streams = [found for record in records if (found := effective(record).get("streams"))]
+    if not streams or any(found["draws"][name] for found in streams for name in found["follow"]):
         return ""
-    lost = max(found["draws"]["other"] for found in told)
-    unseen = sorted({name for found in told for name in found["out_of_sight"]})
+    lost = max(found["draws"]["other"] for found in streams)
+    unseen = sorted({name for found in streams for name in found["out_of_sight"]})
     where = [f"{lost:,} draws of a run were told to no stream"] if lost else []
     where += [f"numbers were drawn out of sight ({', '.join(unseen)})"] if unseen else []
     return f"no draw was told to it, and {' and '.join(where)}" if where else ""
@@ -657,8 +668,8 @@ def _merged(conditions: Sequence[Condition], result: StudyResult) -> Iterator[Co
         groups.setdefault(key, {}).update(dict.fromkeys(condition.groups))
     every = {group.key.label for group in result.groups if group.finished}
     for key, condition in sorted(first.items(), key=lambda item: not item[1].voids):
-        told = () if set(groups[key]) >= every else tuple(groups[key])
-        yield replace(condition, groups=told)
+        meant = () if set(groups[key]) >= every else tuple(groups[key])
+        yield replace(condition, groups=meant)
 
 
 def _held_without_repeats(effects: Sequence[FactorEffect]) -> list[HeldFixed]:

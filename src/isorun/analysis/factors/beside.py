@@ -183,11 +183,11 @@ def missing_cells(name: str, held: str, tested: UnitDifference, absent: Sequence
     """
     next_step = "isorun run STUDY makes what is missing; isorun report STUDY says what failed"
     if absent:
-        told = first_of([f"({point})" for point in absent], _TOLD, ", ")
-        message = f"{held}: no finished run in {some(len(absent), 'environment')}: {told}; effects rest on the others"
+        points = first_of([f"({point})" for point in absent], _TOLD, ", ")
+        message = f"{held}: no finished run in {some(len(absent), 'environment')}: {points}; effects rest on the others"
         yield Condition("cells-missing", message, next_step)
     if tested.unmatched and (tested.units or not absent):
-        told = first_of(tested.unmatched, _TOLD, ", ")
+        seeds = first_of(tested.unmatched, _TOLD, ", ")
         rests = f"it rests on {some(tested.units, 'seed')}" if tested.units else "nothing is known of it"
-        message = f"{name} ({held}): not both sides have a finished run of seed {told}; {rests}"
+        message = f"{name} ({held}): not both sides have a finished run of seed {seeds}; {rests}"
         yield Condition("cells-missing", message, next_step)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -36,6 +36,7 @@ __all__ = [
     "UnitValues",
     "Weights",
     "aliased",
+    "crossed_shares",
     "interaction_weights",
     "main_weights",
     "neighbours",
@@ -48,6 +49,7 @@ PAIRED: Final = "paired t"
 APART: Final = "Welch"
 SAME_SIGN: Final = "sign flips"
 _ALPHA: Final = 0.05
+_DRAWS: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -281,3 +283,32 @@ def _pitman(correlation: float, free: int) -> float:
     """By how many times a ratio of variances may be off: K + sqrt(K^2 - 1) upwards, and 1 by that downwards."""
     width = 1.0 + 2.0 * (1.0 - correlation**2) * float(stdtrit(free, 1 - _ALPHA / 2)) ** 2 / free
     return width + math.sqrt(max(width**2 - 1.0, 0.0))
+
+
+def crossed_shares(values: FloatArray, labels: Mapping[str, Sequence[str]]) -> dict[str, Interval] | None:
+    """95 % intervals of the shares of the variance, of each source and of the rest (""); None where a cell is missing.
+
+    labels: by source, what each value belongs to. Every combination of them has one value. Then sums of squares over
+    what they are expected to be are independent and of chi-square, so that the variances that may have made them follow
+    from draws of these (generalized confidence intervals: Weerahandi 1993; Burdick, Borror and Montgomery 2005).
+    """
+    places = {source: np.unique(np.asarray(own, dtype=str), return_inverse=True)[1] for source, own in labels.items()}
+    sizes = {source: int(place.max()) + 1 for source, place in places.items()}
+    cells = {tuple(cell) for cell in zip(*(place.tolist() for place in places.values()), strict=True)}
+    rest = values.size - 1 - sum(size - 1 for size in sizes.values())
+    if not len(cells) == values.size == math.prod(sizes.values()) or rest < 1:
+        return None
+    away, random = values - values.mean(), np.random.default_rng(_DRAWS)
+    each = {name: values.size / size for name, size in sizes.items()}
+    squares = {name: float((np.bincount(places[name], away) ** 2).sum()) / each[name] for name in sizes}
+    left = max(float((away**2).sum()) - sum(squares.values()), 0.0)
+    noise = left / random.chisquare(rest, _DRAWS)
+    drawn = {
+        name: np.maximum(squares[name] / random.chisquare(size - 1, _DRAWS) - noise, 0.0) / each[name]
+        for name, size in sizes.items()
+    }
+    total = sum(drawn.values(), start=noise)
+    if not (total > 0.0).all():
+        return None
+    ends = {name: np.quantile(own / total, [_ALPHA / 2, 1 - _ALPHA / 2]) for name, own in (*drawn.items(), ("", noise))}
+    return {name: (float(low), float(high)) for name, (low, high) in ends.items()}

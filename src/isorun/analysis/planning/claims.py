@@ -370,12 +370,12 @@ def _nearest(model: str, data: str | None) -> list[RunNoise]:
 
 
 def _unknown(model: str, data: str | None, nearest: Sequence[RunNoise]) -> InputError:
-    def told(item: RunNoise) -> str:
+    def named(item: RunNoise) -> str:
         at_most = "less than " if item.at_most else ""
         return f"{item.label} (sd {at_most}{item.sd:.2g} {item.unit}, {item.level})"
 
     every = dict.fromkeys(item.label for item in published_noise())
-    known = f"the nearest that are: {'; '.join(map(told, nearest))}" if nearest else ", ".join(every)
+    known = f"the nearest that are: {'; '.join(map(named, nearest))}" if nearest else ", ".join(every)
     similar = "; --similar takes the first of these, and says so" if nearest else ""
     return InputError(
         f"the noise of {f'{model!r} on {data!r}' if data else repr(model)} is not known",

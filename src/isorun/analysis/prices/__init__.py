@@ -2,8 +2,8 @@
 
 A set of steps is priced as a whole: the same training with these steps taken, beside the training as it is, in pairs
 that ran shortly after one another. `priced_runs.py` has the runs made so far, `choice.py` says which are next and which
-set is recommended, and `price.py` what they tell; all are functions of the runs, so that work that was interrupted goes
-on from there.
+set is recommended, `price.py` what they tell, and `conditions.py` what weakens that; all are functions of the runs, so
+that work that was interrupted goes on from there.
 """
 
 from __future__ import annotations

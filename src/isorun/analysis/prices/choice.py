@@ -169,8 +169,8 @@ class Need(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
-        told = {"odd": self.odd, "runs_without": self.runs_without, "runs_with": self.runs_with}
-        return {"name": self.name, **told, "p": self.p, "faster": self.faster}
+        counts = {"odd": self.odd, "runs_without": self.runs_without, "runs_with": self.runs_with}
+        return {"name": self.name, **counts, "p": self.p, "faster": self.faster}
 
 
 class Undecided(NamedTuple):

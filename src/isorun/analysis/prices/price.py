@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from scipy import special
@@ -18,11 +18,14 @@ from isorun.analysis.prices.choice import Need, Undecided
 from isorun.analysis.prices.priced_runs import FEWEST_RUNS, MadeRun, PricedRuns, mean_ratio, ratio_interval
 
 __all__ = [
+    "OUT_OF_TIME",
     "Price",
     "PricedSet",
     "PricedStep",
     "judged",
 ]
+
+OUT_OF_TIME: Final = "its --seconds are spent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,8 @@ class Price(Told):
     judged_by: what runs were told apart by ("weights", "digests", "numbers"; "" where there was nothing); compared: the
     names of those digests or numbers.
     cut_after: optimizer steps after which runs were ended, 0 for whole trainings. study_lines: what a study file says
-    for the recommended set. variables: those that ask for it outside of isorun. stopped: why it ended early.
+    for the recommended set. variables: those that ask for it outside of isorun. stopped: why it ended early, which
+    may be that its seconds were spent (OUT_OF_TIME).
     undecided: a set with identical runs that may owe them to chance. needs: why each step is in the set.
     next_steps: commands that go on from here.
     """
@@ -143,10 +147,29 @@ class Price(Told):
     needs: tuple[Need, ...] = ()
 
     @property
+    def sets(self) -> tuple[PricedSet, ...]:
+        """All that were measured: the training as it is, the ladder, what was tried besides."""
+        return (self.as_it_is, *(step.set for step in self.steps), *self.tried)
+
+    @property
+    def highest(self) -> PricedSet:
+        """The highest rung of the ladder that was measured."""
+        return self.steps[-1].set if self.steps else self.as_it_is
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether it ended because its seconds were spent, before all runs of the ladder were made."""
+        return self.stopped == OUT_OF_TIME
+
+    @property
+    def fewest_runs(self) -> int:
+        """So many runs every set of the ladder has."""
+        return min((item.runs for item in (self.as_it_is, *(step.set for step in self.steps))), default=0)
+
+    @property
     def chosen_among(self) -> int:
         """So many sets were looked at, of which one is recommended."""
-        sets = (self.as_it_is, *(step.set for step in self.steps), *self.tried)
-        return sum(1 for item in sets if item.distinct is not None)
+        return sum(1 for item in self.sets if item.distinct is not None)
 
     @property
     def differing_at_most(self) -> float | None:
@@ -162,8 +185,7 @@ class Price(Told):
     @property
     def recommended_set(self) -> PricedSet | None:
         """What was measured of the recommended set."""
-        known = (self.as_it_is, *(step.set for step in self.steps), *self.tried)
-        return next((item for item in known if item.names == self.recommended), None)
+        return next((item for item in self.sets if item.names == self.recommended), None)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""

@@ -84,12 +84,12 @@ class Bisection(Told):
     """Which commit changed the result.
 
     verdict: "found", "range" (one of the candidates), "no difference", "equivalent", "stopped" or "planned". first_bad:
-    the commit that was found. candidates: the commits that may be meant. difference, interval95: what the step from
-    the last good commit to the first bad one brought; total, total_interval95: the same of the ends. before, after:
-    what the rest of the range brought on either side of it, with intervals. others: further stretches in which
-    something changed. runs: how many were looked at; made: those of them that were made now.
-    planned: how many probes halving takes. fewest, most: how many runs that can come to. next_steps: commands that go
-    on from here.
+    the commit that was found. judged_by: what bits were told by ("weights", "digests", "numbers"). candidates: the
+    commits that may be meant. difference, interval95: what the step from the last good commit to the first bad one
+    brought; total, total_interval95: the same of the ends. before, after: what the rest of the range brought on either
+    side of it, with intervals. others: further stretches in which something changed. runs: how many were looked at;
+    made: those of them that were made now. planned: how many probes halving takes. fewest, most: how many runs that can
+    come to. next_steps: commands that go on from here.
     """
 
     told_as: ClassVar[str] = "bisection"
@@ -105,6 +105,7 @@ class Bisection(Told):
     runs: int = 0
     made: int = 0
     metric: str = ""
+    judged_by: str = ""
     difference: float | None = None
     interval95: Interval | None = None
     total: float | None = None
@@ -137,6 +138,7 @@ class Bisection(Told):
             "bad": self.bad.to_json(),
             "what": self.what,
             "metric": self.metric,
+            "judged_by": self.judged_by or None,
             "verdict": self.verdict,
             "first_bad": None if self.first_bad is None else self.first_bad.to_json(),
             "candidates": [commit.to_json() for commit in self.candidates],
@@ -217,6 +219,7 @@ def bisection_of(
     made: int = 0,
     stopped: str = "",
     metric: str = "",
+    judged_by: str = "",
     reasons: Mapping[str, str] | None = None,
     run_ids: Callable[[Commit], tuple[str, ...]] = lambda _: (),
     store: str = "",
@@ -246,6 +249,7 @@ def bisection_of(
         runs=runs,
         made=made,
         metric=metric,
+        judged_by=judged_by,
         **_differences(outer, last),
         others=tuple(others),
         ended=ended,

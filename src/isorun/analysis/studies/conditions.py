@@ -48,6 +48,7 @@ from isorun.study.records import RunRecord
 __all__ = [
     "FEWEST_RUNS",
     "GROUP_CHECKS",
+    "NO_STREAMS",
     "StudyFacts",
     "independent_draws",
     "study_conditions",
@@ -66,6 +67,8 @@ _SOME_NOT_READ: Final = frozenset(
 )
 _VALUES: Final = "values of "
 _PLACES_TOLD: Final = 3
+_WORKING_COPY: Final = "."
+"""As a study names it among versions of the code."""
 _EXAMPLE_BEFORE, _EXAMPLE_LENGTH = 40, 100
 
 
@@ -265,6 +268,14 @@ def _threads_differ(_key: GroupKey, records: Sequence[RunRecord], _units: RunUni
         )
 
 
+NO_STREAMS: Final = Condition(
+    "factor-without-effect",
+    "random streams were asked for, and nothing that the training draws with can be parted",
+    "streams are those of torch, NumPy and Python's random: leave the factor out for other frameworks",
+)
+"""Of no value of the factor in particular."""
+
+
 def _factor_without_effect(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     """Requests that libraries clamped or ignored: a value that is not what the training had is no value of a factor."""
     content = records[0].cell.environment_content if records else {}
@@ -278,6 +289,9 @@ def _factor_without_effect(_key: GroupKey, records: Sequence[RunRecord], _units:
             continue  # nobody was there to ask, and that is said
         found = effective(record)
         for name, others in switches.without_effect(asked, found.get("switches") or {}).items():
+            if name == "streams" and not others:
+                yield NO_STREAMS  # of every value, so told once
+                continue
             has = ", ".join(f"{who} has {value}" for who, value in others.items())
             why = f"did not come about: {has}" if has else "nothing that the training loaded answers to it"
             told[f"{name} = {asked[name]} was asked for, and {why}"] = None
@@ -368,6 +382,35 @@ def _code_differs(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits
     else:
         return
     yield Condition("code-differs", message, "run the study again in a new store, or report the versions apart")
+
+
+def _working_copy_changed(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    """The working copy as a version is what it was when the study was read: the cell says so."""
+    declared = [(record.code, record.environment.get("requested", {}).get("code") or {}) for record in records]
+    copies = [(found, named) for found, named in declared if found and named.get("ref") == _WORKING_COPY]
+    others = [found for found, named in copies if _differing(found, "diff_sha256") != _differing(named, "diff")]
+    if others:
+        yield Condition(
+            "working-copy-changed",
+            f"{len(others)} of {some(len(copies), 'run')} found the working copy changed since the study was read: "
+            f"they had another version than the one that they stand under",
+            "leave the repository as it is while runs go on (a training may write outside of it, or to what it "
+            "ignores), or commit and name the commit: code = REF",
+        )
+
+
+def _differing(code: Mapping[str, Any], name: str) -> tuple[Any, str]:
+    return code.get("commit"), str(code.get(name) or "")
+
+
+def _edited_while_running(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    noted = [note.message for record in records for note in record.notes if note.code == "edited-while-running"]
+    if noted:
+        yield Condition(
+            "edited-while-running",
+            f"in {len(noted)} of {some(len(records), 'run')} {noted[0]}",
+            "leave the files alone while runs go on: code = REF gives runs a checkout of their own",
+        )
 
 
 def _version(record: RunRecord) -> dict[str, Any]:
@@ -501,6 +544,8 @@ GROUP_CHECKS: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits],
     _packages_differ,
     _input_differs,
     _code_differs,
+    _working_copy_changed,
+    _edited_while_running,
     _ended_early,
     _launch_mixed,
     _shared_device,
@@ -519,6 +564,7 @@ AT_ONCE: Final = (
     _bad_return,
     _several_trainings,
     _checkout_changed,
+    _edited_while_running,
 )
 """Those of runs that were just made."""
 

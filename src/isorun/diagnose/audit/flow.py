@@ -295,7 +295,8 @@ class Flow:
 
     def _callee(self, function: ast.expr, frame: Frame) -> tuple[Source, Any, str] | None:
         name = frame.source.dotted(function)
-        found = self.program.definition(name) if name else None
+        names = (name, *(frame.source.handed_on(name) if isinstance(function, ast.Name) else ())) if name else ()
+        found = next((found for each in names if (found := self.program.definition(each))), None)
         if found is not None:
             return (*found, "")
         if not isinstance(function, ast.Attribute):
@@ -349,18 +350,19 @@ class Flow:
 def _arguments(
     definition: Any, call: tuple[ast.Call, Frame] | None, module: Frame, *, is_method: bool
 ) -> dict[str, tuple[ast.expr, Frame]]:
-    """Parameters to what they are given: by the call, else by their defaults."""
+    """Parameters to what they are given: by the call, else by their defaults; nothing where no call is known."""
+    if call is None:
+        return {}
     names = [item.arg for item in (*definition.args.posonlyargs, *definition.args.args)]
     defaults = definition.args.defaults
     bound = {name: (value, module) for name, value in zip(names[len(names) - len(defaults) :], defaults, strict=True)}
     for item, value in zip(definition.args.kwonlyargs, definition.args.kw_defaults, strict=True):
         if value is not None:
             bound[item.arg] = (value, module)
-    if call is not None:
-        node, frame = call
-        given = names[1:] if is_method else names
-        bound.update({name: (value, frame) for name, value in zip(given, node.args, strict=False)})
-        bound.update({item.arg: (item.value, frame) for item in node.keywords if item.arg})
+    node, frame = call
+    given = names[1:] if is_method else names
+    bound.update({name: (value, frame) for name, value in zip(given, node.args, strict=False)})
+    bound.update({item.arg: (item.value, frame) for item in node.keywords if item.arg})
     return bound
 
 

@@ -172,7 +172,8 @@ def _of_family(flow: Flow, family: str, draws: list[_Draw], seeds: list[_Seed]) 
     if not seeds:
         if family == "keras" and _seeded_by_parts(flow):
             return
-        yield _unseeded(flow, family, first, any(draw.step.certain for draw in draws))
+        sure = [draw.step for draw in draws if draw.step.is_sure]
+        yield _unseeded(flow, family, sure[0] if sure else first, certain=bool(sure))
         return
     order = {id(step): place for place, step in enumerate(flow.steps)}
     begin = min(order[id(seed.step)] for seed in seeds)
@@ -382,7 +383,7 @@ def _without_seed(step: FlowStep, instead: str, certain: bool) -> AuditFinding:
     )
 
 
-def _unseeded(flow: Flow, family: str, step: FlowStep, certain: bool) -> AuditFinding:
+def _unseeded(flow: Flow, family: str, step: FlowStep, *, certain: bool) -> AuditFinding:
     skipped = [name for name in flow.program.options.declared if "seed" in name.lower()]
     option = next((name for name in skipped if flow.program.options.value(name) == (True, None)), "")
     is_left = f"; --{option} would seed it, and is not given" if option else ""

@@ -11,6 +11,7 @@ from typing import Final
 from isorun.diagnose.audit.findings import AuditFinding, SourceEdit, Sure, edited, with_keyword
 from isorun.diagnose.audit.flow import Flow, FlowStep
 from isorun.diagnose.audit.program import Source, keyword
+from isorun.worker import frameworks
 from isorun.worker.levels import THREAD_COUNTS
 
 __all__ = ["HEAD_LINES", "kernel_findings", "threads_here"]
@@ -37,12 +38,14 @@ _ADDING_NAMES: Final = frozenset(
 )
 _SMOOTH: Final = frozenset(("linear", "bilinear", "bicubic", "trilinear"))
 _TAKES_GPU: Final = ("tensorflow", "keras", "jax")
-_THREAD_CALLS: Final = (
-    "torch.set_num_threads",
-    "tensorflow.config.threading.set_intra_op_parallelism_threads",
-    "threadpoolctl.threadpool_limits",
-)
+_SET_THREADS: Final = {
+    "torch": "torch.set_num_threads",
+    "tensorflow": "tensorflow.config.threading.set_intra_op_parallelism_threads",
+}
+_LIMIT_THREADS: Final = "threadpoolctl.threadpool_limits"
 _THREADED: Final = ("torch", "tensorflow", "keras", "lightning", "transformers")
+THREADS_OF: Final = "threads of "
+"""What an edit says that is to hold the threads of a framework: its name follows, none for libraries below NumPy."""
 _EMPTY: Final = {
     "torch.empty": "zeros",
     "torch.empty_like": "zeros_like",
@@ -386,17 +389,59 @@ def _next_use_reads(source: Source, assign: ast.Assign, name: str) -> bool:
     return bool(uses) and isinstance(uses[0].ctx, ast.Load) and isinstance(source.parents.get(uses[0]), ast.BinOp)
 
 
-def _threads(flow: Flow) -> Iterator[AuditFinding]:
-    if any(_variable_set(flow, name) for name in THREAD_COUNTS) or "torchrun" in flow.program.words[0]:
-        return
+def thread_variables(framework: str) -> tuple[str, ...]:
+    """The variables that a framework takes its number of threads from; for others those of libraries below it."""
+    own = next((one.thread_variables for one in frameworks.every() if one.name == framework), ())
+    return own[:1] or THREAD_COUNTS
+
+
+def thread_lines(framework: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What holds the number of threads in a script: lines before all imports, and lines behind them."""
+    if framework in _SET_THREADS:
+        return (), (f"import {framework}", f"{_SET_THREADS[framework]}({threads_here()})")
+    return ("import os", f'os.environ.setdefault("{thread_variables(framework)[0]}", "{threads_here()}")'), ()
+
+
+def _framework_of_threads(flow: Flow) -> str:
+    """Who says how many threads there are; Keras computes with TensorFlow where nobody says otherwise."""
+    if flow.program.uses("torch"):
+        return "torch"
+    if flow.program.uses("keras") and not flow.program.uses("tensorflow"):
+        return _variable_set(flow, "KERAS_BACKEND") or "tensorflow"
+    return "tensorflow" if flow.program.uses("tensorflow") else ""
+
+
+def _are_threads_set(flow: Flow, framework: str) -> bool:
+    """By a variable of the environment, or one that the script sets before it imports what reads it; or by a call.
+
+    Libraries below torch and NumPy read theirs when they are imported, TensorFlow and JAX when they first compute.
+    """
+    variables, script = thread_variables(framework), flow.program.script
+    if any(flow.program.environ.get(name) for name in variables) or "torchrun" in flow.program.words[0]:
+        return True
+    calls = (_SET_THREADS[framework],) if framework in _SET_THREADS else ()
+    calls = calls if framework == "tensorflow" else (*calls, _LIMIT_THREADS)
+    imports = {"torch": _THREADED, "": (*_THREADED, "numpy", "scipy", "sklearn")}.get(framework, ())
+    readers = [where[1] for package in imports if (where := _first_import(flow, package)) and where[0] is script]
     for step in flow.steps:
-        if step.name in _THREAD_CALLS and isinstance(step.node, ast.Call):
+        key, value = _variable_and_value(step) if step.name.startswith("os.") else (None, None)
+        in_time = step.frame.source is not script or all(line > step.node.lineno for line in readers)
+        if isinstance(key, ast.Constant) and key.value in variables and value is not None and in_time:
+            return True
+        if step.name in calls and isinstance(step.node, ast.Call):
             value = step.node.args[0] if step.node.args else keyword(step.node, "limits")
             counted = value is not None and any("cpu_count" in name for name, _ in flow.origins(value, step.frame))
             if not counted:
-                return
+                return True
+    return False
+
+
+def _threads(flow: Flow) -> Iterator[AuditFinding]:
+    framework = _framework_of_threads(flow)
+    if _are_threads_set(flow, framework):
+        return
     found = [where for package in _THREADED for where in [_first_import(flow, package)] if where is not None]
-    about = "torch"
+    about = framework or "torch"
     if not found and _multiplies(flow):
         found = [where for where in [_first_import(flow, "numpy")] if where is not None]
         about = "numpy"
@@ -408,10 +453,10 @@ def _threads(flow: Flow) -> Iterator[AuditFinding]:
             source.shown,
             line,
             "the machine decides on how many threads sums are divided, and another number gives other bits",
-            _held_threads(flow),
+            _held_threads(framework),
             Sure.LOW,
             about=about,
-            edits=(SourceEdit("", 0, 0, "threads"),),
+            edits=(SourceEdit("", 0, 0, f"{THREADS_OF}{framework}"),),
         )
 
 
@@ -420,15 +465,11 @@ def threads_here() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _held_threads(flow: Flow) -> str:
+def _held_threads(framework: str) -> str:
     """The number of this machine, in the words of the framework that the program uses itself."""
     count = threads_here()
-    held = f"OMP_NUM_THREADS={count} in the environment"
-    if flow.program.uses("torch"):
-        return f"{held}, or torch.set_num_threads({count})"
-    if flow.program.uses("tensorflow"):
-        return f"{held}, and tensorflow.config.threading.set_intra_op_parallelism_threads({count})"
-    return held
+    held = f"{thread_variables(framework)[0]}={count} in the environment"
+    return f"{held}, or {_SET_THREADS[framework]}({count})" if framework in _SET_THREADS else held
 
 
 def _multiplies(flow: Flow) -> bool:

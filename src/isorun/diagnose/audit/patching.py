@@ -15,7 +15,7 @@ from typing import Final
 
 from isorun.diagnose.audit.findings import AuditFinding, SourceEdit
 from isorun.diagnose.audit.generators import SEED_LINES
-from isorun.diagnose.audit.kernels import HEAD_LINES, threads_here
+from isorun.diagnose.audit.kernels import HEAD_LINES, THREADS_OF, thread_lines
 from isorun.diagnose.audit.program import AuditedProgram, Source
 
 __all__ = ["patch_for"]
@@ -32,6 +32,7 @@ def patch_for(program: AuditedProgram, findings: Sequence[AuditFinding], pins: I
     for shown, source in sources.items():
         own = [edit for edit in edits if edit.file == shown]
         if source is program.script and asked:
+            own += _first_lines(source, asked)
             own.append(_head(program, source, asked))
         if own and _can_be_named(shown) and "\ufffd" not in source.text:  # in UTF-8
             parts.append(_difference(shown, source.text, _edited(source.text, own)))
@@ -71,7 +72,7 @@ def _lines(text: str) -> list[str]:
 
 def _head(program: AuditedProgram, source: Source, asked: Sequence[str]) -> SourceEdit:
     """The lines for the head of a script, where they belong: behind its imports, before those of its own modules."""
-    imports, lines = _needed(program, asked)
+    imports, lines = _needed(asked)
     present = {
         alias.name
         for node in source.tree.body
@@ -82,20 +83,36 @@ def _head(program: AuditedProgram, source: Source, asked: Sequence[str]) -> Sour
     place, early = _place(program, source)
     wanted = [line for line in imports if early or line.removeprefix("import ") not in present]
     text = "\n".join([_REMARK, *wanted, *lines])
-    return SourceEdit(source.shown, place, place, f"{text}\n\n")
+    return SourceEdit(source.shown, place, place, f"{text}\n\n" if lines else "")
 
 
-def _needed(program: AuditedProgram, asked: Sequence[str]) -> tuple[list[str], list[str]]:
+def _first_lines(source: Source, asked: Sequence[str]) -> Iterator[SourceEdit]:
+    """Variables that libraries read when they are imported, before all imports."""
+    lines = [line for word in asked if word.startswith(THREADS_OF) for line in _lines_of_threads(word)[0]]
+    if not lines:
+        return
+    first = next((node for node in source.tree.body if not _stands_first(node)), None)
+    data = source.text.encode().splitlines(keepends=True)
+    place = sum(map(len, data[: first.lineno - 1])) if first is not None else 0
+    yield SourceEdit(source.shown, place, place, "\n".join([_REMARK, *lines]) + "\n\n")
+
+
+def _stands_first(node: ast.stmt) -> bool:
+    """What Python wants before all else: the text of a module, and what it takes from the future."""
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_text or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+
+
+def _lines_of_threads(word: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return thread_lines(word.removeprefix(THREADS_OF))
+
+
+def _needed(asked: Sequence[str]) -> tuple[list[str], list[str]]:
     imports: list[str] = []
     lines: list[str] = []
-    if "threads" in asked:
-        count = threads_here()
-        if program.uses("torch"):
-            imports.append("import torch")
-            lines.append(f"torch.set_num_threads({count})")
-        else:
-            imports.append("import os")
-            lines.append(f'os.environ.setdefault("OMP_NUM_THREADS", "{count}")')
+    of_threads = [line for word in asked if word.startswith(THREADS_OF) for line in _lines_of_threads(word)[1]]
+    for line in of_threads:
+        (imports if line.startswith("import ") else lines).append(line)
     if "tensorflow-kernels" in asked:  # its lines seed Keras, and TensorFlow with it
         asked = [word for word in asked if word not in {"keras", "tensorflow"}]
     for word in asked:

@@ -23,6 +23,7 @@ __all__ = ["AuditedProgram", "GivenOptions", "Source", "keyword", "read_program"
 
 _MOST_FILES: Final = 2000
 _MOST_BYTES: Final = 2 * 2**20
+_MOST_HANDS: Final = 8
 _MODULE_OPTIONS: Final = frozenset(("-m", "--module"))
 _SPELLINGS: Final = (
     ("tensorflow.compat.v1.set_random_seed", "tensorflow.random.set_seed"),
@@ -98,6 +99,16 @@ class Source:
                 return self._homes[above]
             above = self.parents.get(above)
         return ""
+
+    def handed_on(self, name: str) -> Iterator[str]:
+        """What a name of this file may stand for that it has from elsewhere, also by `from … import *`."""
+        first, _, rest = name.partition(".")
+        if first in self.names:
+            yield f"{self.names[first]}.{rest}".rstrip(".")
+            return
+        for node in self.of_type.get(ast.ImportFrom, ()):
+            if any(alias.name == "*" for alias in node.names):
+                yield f"{self.imports[node][0]}.{name}"
 
     def dotted(self, node: ast.AST) -> str:
         """What an expression names, resolved through imports; empty for what is no name."""
@@ -179,12 +190,20 @@ class AuditedProgram:
         """Where it begins."""
         return self.sources[0]
 
-    def definition(self, dotted: str) -> tuple[Source, ast.AST] | None:
-        """The function, class or method of the program's own that a dotted name stands for."""
+    def definition(self, dotted: str, depth: int = 0) -> tuple[Source, ast.AST] | None:
+        """The function, class or method of the program's own that a dotted name stands for.
+
+        A package may hand on what its modules define: `from .data import split` in its `__init__.py`.
+        """
         owner, _, rest = dotted.rpartition(".")
         while owner:
-            if owner in self.modules and rest in self.modules[owner].definitions:
-                return self.modules[owner], self.modules[owner].definitions[rest]
+            if owner in self.modules:
+                source = self.modules[owner]
+                if rest in source.definitions:
+                    return source, source.definitions[rest]
+                for further in source.handed_on(rest) if depth < _MOST_HANDS else ():
+                    if further != dotted and (found := self.definition(further, depth + 1)):
+                        return found
             owner, _, more = owner.rpartition(".")
             rest = f"{more}.{rest}"
         return None

@@ -18,8 +18,8 @@ from isorun.diagnose.audit import Withdrawn, in_order
 from isorun.diagnose.audit.findings import AuditFinding, SourceEdit, Sure
 from isorun.diagnose.audit.generators import SEED_LINES
 from isorun.diagnose.audit.inputs import is_checked
+from isorun.diagnose.audit.kernels import thread_variables
 from isorun.diagnose.audit.program import AuditedProgram
-from isorun.worker.levels import THREAD_COUNTS
 from isorun.worker.usercode import hash_of_file
 
 __all__ = ["Seen", "hold_all", "hold_together", "those_that_trained"]
@@ -309,10 +309,11 @@ def _not_reached(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
 
 def _judged_threads(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
     variables = seen.effective.get("variables") or {}
-    fixed = next((f"{name}={variables[name]}" for name in THREAD_COUNTS if variables.get(name)), "")
+    fixed = next((f"{name}={variables[name]}" for name in thread_variables(finding.about) if variables.get(name)), "")
     if fixed:
         return f"{fixed} in the environment"
-    threads = (seen.effective.get("torch") or {}).get("threads")
+    own = seen.effective.get(finding.about) or {}
+    threads = own.get("threads") or own.get("intra_op_parallelism")
     if not threads:
         return finding
     # The number to hold is the one that the run had.

@@ -37,6 +37,11 @@ _LINES = (
 )
 WATCHED = {module: name for name, _, watched, _ in _LINES for module in watched}
 PACKAGES = {package: name for name, _, _, packages in _LINES for package in packages}
+# What models are kept in: whoever reads one goes on from it.
+_MODELS = (
+    *(".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".h5", ".hdf5", ".keras", ".onnx", ".npz", ".npy"),
+    *(".pkl", ".joblib", ".msgpack", ".ubj", ".model", ".cbm", ".pb", ".index"),
+)
 # Frameworks whose distribution is called otherwise.
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 # A part of the name of a library's file, and what people call the library; the first that fits.
@@ -104,3 +109,8 @@ def safe_to_preload() -> frozenset[str]:
 def preload_with(package: str) -> tuple[str, ...]:
     """What a fork server imports along with a package, because trainings would import it at their first step."""
     return _named(PACKAGES[package]).preload if package in PACKAGES else ()
+
+
+def is_model_file(name: str) -> bool:
+    """Whether a file holds a model, or a part of one, by its name."""
+    return name.endswith(_MODELS) or ".data-0" in name

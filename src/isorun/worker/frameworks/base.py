@@ -8,10 +8,12 @@ seed it, which of its settings a level answers, and how weights are found and di
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, AbstractSet, Any, Callable, ClassVar, FrozenSet, Mapping, Sequence
 
@@ -57,6 +59,9 @@ class Framework:
     # Calls that seed a generator of the whole process, and those whose seeds a watch sees without the source's help.
     global_seed_calls: tuple[str, ...] = ()
     watched_seed_call = ""
+
+    # Whether trainings draw from generators of its own, beside those of Python and NumPy.
+    has_generators = False
 
     # Last part of a called name to what it is told as: with a constant first argument it makes a fixed generator.
     # native: beginnings of names that draw their random numbers in code of their own, where no call is seen.
@@ -145,6 +150,15 @@ class Framework:
     def hash_array(self, update: Hash, name: str, value: Any) -> bool:  # noqa: ARG002
         """Hash type, shape and bits of an array of this framework; False for what is none."""
         return False
+
+
+def threads_named(name: str) -> int:
+    """How many threads of this process a library has started under the name: what it has, whatever it was asked for."""
+    found = 0
+    for place in Path("/proc/self/task").glob("*/comm"):
+        with contextlib.suppress(OSError):  # a thread may end while it is looked at
+            found += place.read_text(encoding="utf-8", errors="replace").strip() == name
+    return found
 
 
 def framed(update: Hash, *parts: str) -> None:

@@ -52,6 +52,15 @@ class Python(Framework):
         part_functions(streams, module, {each: each for each in methods if each not in kept}, "random", module.Random)
         streams.out_of_sight.append(lambda: _drawn_unseen(module, hidden, streams))
 
+    def answers(self, module: ModuleType) -> dict[str, str]:  # noqa: ARG002
+        """Which random streams follow the seed, where no framework has generators of its own: else that one says it."""
+        from . import imported
+
+        parted = sys.modules.get(f"{__package__.rpartition('.')[0]}.streams")
+        if parted is None or parted.active() is None or any(framework.has_generators for framework, _ in imported()):
+            return {}
+        return {"streams": str(parted.active().answer())}
+
     def look(self, name: str, module: ModuleType, sight: Sight) -> None:  # noqa: ARG002
         """Notice the first draw from the module's generator."""
         sight.keep_state("random", module.getstate)

@@ -66,6 +66,7 @@ class Torch(Framework):
     name = "torch"
     safe_to_preload = ("torch", "torchvision")
     preload = ("numpy", "numpy.random", "torch", "torch.optim", "torch._dynamo", "torch._inductor.config")
+    has_generators = True
     global_seed_calls = ("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all")
     watched_seed_call = "torch.manual_seed"
     undigested = "no optimizer made a step, before which and after which weights are digested; isorun.digest does any"
@@ -157,9 +158,7 @@ class Torch(Framework):
             _fix_kernels(module, settings, recorder)
         elif settings.switches:
             guarded(recorder.folder, "answering torch's settings", _answer_switches)(module, settings, recorder)
-        from ..touched import follow_saves  # which stands on this room
-
-        guarded(recorder.folder, "following torch.save", follow_saves)(module)
+        guarded(recorder.folder, "following torch.save", _follow_saves)(module)
         watch = TorchWatch(module, recorder)
         if recorder.rank == 0:
             watch.follow_optimizers()
@@ -294,6 +293,16 @@ def _mkl_branch(torch: ModuleType) -> str:
     found = asked(_MKL_ALL)
     branch = _MKL_BRANCHES.get(found & 0xFFFF, "")
     return f"{branch}-strict" if branch and found & _MKL_STRICT else branch
+
+
+def _follow_saves(module: ModuleType) -> None:
+    """Whoever calls `torch.save` tells: the file is opened in code of torch's own."""
+    from ..touched import telling  # which stands on this room
+
+    saving: Any = module.serialization
+    if not hasattr(saving.save, "tells_isorun"):
+        saving.save = telling(saving.save)
+        setattr(module, "save", saving.save)  # noqa: B010  of any module, for all that mypy knows
 
 
 def _fix_kernels(torch: ModuleType, settings: Settings, recorder: Recorder) -> None:

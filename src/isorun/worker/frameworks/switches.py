@@ -23,7 +23,7 @@ _BASELINE_SEED = 1
 class Switch(NamedTuple):
     """One row. values: the words it takes; other words are `other`, a pattern with what is said of it.
 
-    told: what its value stands behind in a sentence. variables: by value, what asks libraries that several frameworks
+    noun: what its value stands behind in a sentence. variables: by value, what asks libraries that several frameworks
     stand on; frameworks say their own. asked_by: variables that ask for it where a study sets them by itself, each with
     those of its words (in small letters) that the switch calls otherwise. only_on: of the variables those that a
     library obeys on processors of its own maker alone, by a word of the processor's name. of_a_gpu: on the CPU it is
@@ -31,7 +31,7 @@ class Switch(NamedTuple):
     """
 
     name: str
-    told: str
+    noun: str
     values: tuple[str, ...]
     meaning: str
     variables: Mapping[str, Mapping[str, str]] = {}
@@ -190,7 +190,7 @@ def asked_by(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _counts_threads(name: str) -> bool:
     """Whether a variable says how many threads an operation has; frameworks are asked about what might be theirs."""
-    if name in THREAD_COUNTS or not name.endswith("_THREADS"):
+    if name in THREAD_COUNTS or not name.endswith(("_THREADS", "_NPROC")):
         return name in THREAD_COUNTS
     return any(name in framework.thread_variables[:1] for framework in every())
 

@@ -6,6 +6,7 @@ Keras needs no seeding of its own. Keras 3 draws the seeds of its layers and ini
 
 from __future__ import annotations
 
+import os
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, FrozenSet, Mapping
 
@@ -24,6 +25,7 @@ class TensorFlow(Framework):
     """TensorFlow; it starts threads when imported, so no fork server imports it."""
 
     name = "tensorflow"
+    has_generators = True
     global_seed_calls = ("tensorflow.random.set_seed",)
     seeding_names: ClassVar[Mapping[str, str]] = {"from_seed": "tensorflow.random.Generator.from_seed"}
     libraries = f"libtensorflow|{NVIDIA}"
@@ -55,16 +57,15 @@ class TensorFlow(Framework):
             module.config.experimental.enable_tensor_float_32_execution(asked["tf32"] == "on")
 
     def answers(self, module: ModuleType) -> dict[str, str]:
-        """OneDNN as it says itself; threads only where they were asked for, else it says 0."""
+        """OneDNN as it says itself; threads by its rule, since it says 0 unless the training set their number."""
         from importlib import import_module
 
-        threads = module.config.threading.get_intra_op_parallelism_threads()
         uses_onednn = import_module("tensorflow.python.util._pywrap_util_port").IsMklEnabled()
         fixed = import_module("tensorflow.python.framework.config").is_op_determinism_enabled()
         return {
             "onednn": "on" if uses_onednn else "off",
             "kernels": "deterministic" if fixed else "free",
-            **({"threads": str(threads)} if threads else {}),
+            "threads": str(_threads(module, "intra")),
         }
 
     def take_seeds(self, name: str, module: ModuleType) -> None:  # noqa: ARG002
@@ -90,13 +91,23 @@ class TensorFlow(Framework):
             seeding.watch_calls(module.random, "set_seed", "tensorflow.random.set_seed", recorder)
 
     def effective(self, module: ModuleType) -> dict[str, Any]:
-        """Threads, as they were asked for: TensorFlow says 0 where it chooses by itself."""
-        threading = module.config.threading
+        """The version, and how many threads share an operation, and how many operations there are at once."""
         return {
             "version": str(module.__version__),
-            "intra_op_parallelism": threading.get_intra_op_parallelism_threads(),
-            "inter_op_parallelism": threading.get_inter_op_parallelism_threads(),
+            "intra_op_parallelism": _threads(module, "intra"),
+            "inter_op_parallelism": _threads(module, "inter"),
         }
+
+
+def _threads(tensorflow: ModuleType, which: str) -> int:
+    """How many it has: what the training set, else what its variable says, else as many as there are CPUs.
+
+    TensorFlow says 0 for the last two. Its threads within an operation have no name to count them by.
+    """
+    told: int = getattr(tensorflow.config.threading, f"get_{which}_op_parallelism_threads")()
+    asked = os.environ.get(f"TF_NUM_{which.upper()}OP_THREADS", "")
+    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    return told or (int(asked) if asked.isascii() and asked.isdigit() else 0) or here
 
 
 def _fix_threads(tensorflow: ModuleType, threads: int, recorder: Recorder) -> None:
@@ -110,6 +121,7 @@ class Keras(Framework):
     """Keras 3 has generators of its own; Keras 2 has none, and its initializers are left to it."""
 
     name = "keras"
+    has_generators = True
     undigested = NOT_FOLLOWED
     seeding_names: ClassVar[Mapping[str, str]] = {
         "set_random_seed": "set_random_seed",
