@@ -60,6 +60,7 @@ def test_six_looks_open_one_store_and_one_executor(tmp_path, monkeypatch):
     from isorun import session
 
     opened, looks = [], []
+    (tmp_path / "two.py").touch()
     open_store = session.open_store
 
     def counted_store(*arguments, **options):

@@ -134,6 +134,14 @@ def test_options_of_the_study_replace_those_of_isorun_and_the_engines_own_go_bef
     assert "--runtime=nvidia" in docker
 
 
+def test_what_a_copy_of_the_folder_has_links_to_is_mounted_and_cannot_be_written_to(opened):
+    folders = Folders(Path("/runs/r1/workspace"), Path("/runs/r1"), Path("/lib/worker"), (), Path("/work"))
+    words = wrapped(opened(), folders=folders)
+    assert "--mount=type=bind,source=/work,target=/work,readonly" in words
+    assert "--mount=type=bind,source=/runs/r1/workspace,target=/runs/r1/workspace" in words
+    assert "--workdir=/runs/r1/workspace" in words
+
+
 def test_odd_folders_are_mounted_or_refused(opened):
     def mounts(path):
         folders = Folders(Path(path), Path("/runs/r"), Path("/lib/worker"))

@@ -99,6 +99,7 @@ def test_global_seed_calls_are_those_of_all_frameworks():
         "torch.cuda.manual_seed",
         "torch.cuda.manual_seed_all",
         "tensorflow.random.set_seed",
+        "polars.set_random_seed",
     }
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import re
+
 import pytest
 
 FRESH = """
@@ -129,6 +132,201 @@ def test_processes_and_threads_of_a_run_draw_apart_and_each_the_same_in_every_ru
     assert sorted(first.stdout.splitlines()) == sorted(again.stdout.splitlines())
     numbers = [word for word in first.stdout.split() if word[0].isdigit()]
     assert len(set(numbers)) == len(numbers) == 12
+
+
+POOLS = """
+import concurrent.futures, multiprocessing as mp, random, threading
+import numpy as np
+
+def drawn(_):
+    together.wait(30)  # each of the two has one of the two tasks
+    return random.random(), np.random.rand(), np.random.default_rng().random()
+
+def begin(barrier):
+    global together
+    together = barrier
+
+if __name__ == "__main__":
+    random.random(), np.random.rand()
+    for method in ("fork", "spawn", "forkserver"):
+        context = mp.get_context(method)
+        start = {"initializer": begin, "initargs": (context.Barrier(2),)}
+        with context.Pool(2, **start) as pool:
+            print(method, "pool", *sorted(pool.map(drawn, range(2), chunksize=1)))
+        with concurrent.futures.ProcessPoolExecutor(2, context, **start) as pool:
+            print(method, "executor", *sorted(pool.map(drawn, range(2))))
+"""
+
+
+def test_processes_of_pools_have_streams_of_their_own_that_are_the_same_in_every_run(train, tmp_path):
+    (tmp_path / "train.py").write_text(POOLS)
+    first, again, other = (train("train.py", level="fixed-seed", seed=seed) for seed in (3, 3, 4))
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == again.stdout
+    pools = {line.partition("(")[0]: re.findall(r"0\.\d+", line) for line in first.stdout.splitlines()}
+    assert len(pools) == 6
+    for name, numbers in pools.items():
+        # NumPy's global generator is copied by a fork, with or without isorun.
+        copied = numbers[1] == numbers[4]
+        assert copied == name.startswith("fork "), name
+        assert len(set(numbers)) == len(numbers) - copied == 6 - copied, name
+    everywhere = [number for name, numbers in pools.items() for number in numbers if not name.startswith("fork ")]
+    assert len(set(everywhere)) == len(everywhere)
+    assert set(re.findall(r"0\.\d+", other.stdout)).isdisjoint(re.findall(r"0\.\d+", first.stdout))
+
+
+def test_forked_children_are_left_alone_at_default(train):
+    code = "import os, random; random.seed(1)\nif os.fork() == 0: print(random.random(), flush=True); os._exit(0)\n"
+    code += "os.wait()"
+    assert train("-c", code).stdout != train("-c", code).stdout
+
+
+@pytest.mark.parametrize("variables", [{"RANK": "{}"}, {"SLURM_PROCID": "{}"}, {"OMPI_COMM_WORLD_RANK": "{}"}])
+def test_each_rank_has_streams_of_its_own_that_are_the_same_in_every_run(train, variables):
+    code = "import random, numpy as np; print(random.random(), np.random.rand(), np.random.default_rng().random())"
+    ranks = ("0", "1", "2", "1")
+    extras = [{name: value.format(rank) for name, value in variables.items()} for rank in ranks]
+    first, second, third, again = (train("-c", code, level="fixed-seed", seed=3, extra=extra) for extra in extras)
+    assert first.stdout == train("-c", code, level="fixed-seed", seed=3).stdout
+    assert second.stdout == again.stdout
+    assert len({*first.stdout.split(), *second.stdout.split(), *third.stdout.split()}) == 9
+
+
+TORCHRUN = """
+import random
+import numpy as np, torch, torch.distributed as dist
+
+dist.init_process_group("gloo")
+found = [None, None]
+own = (random.random(), np.random.rand(), torch.rand(1).item(), np.random.default_rng().random())
+dist.all_gather_object(found, own)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model(torch.rand(4, 3)).sum().backward()
+optimizer.step()
+if dist.get_rank() == 0:
+    print("ranks", *found[0], *found[1])
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["torch.distributed.run", "accelerate.commands.launch"])
+def test_ranks_of_launchers_draw_apart_and_each_the_same_in_every_run(train, tmp_path, launcher):
+    pytest.importorskip(launcher.partition(".")[0])
+    (tmp_path / "train.py").write_text(TORCHRUN)
+    options = {"torch.distributed.run": ["--standalone", "--nproc_per_node=2"]}
+    launch = options.get(launcher, ["--cpu", "--multi_gpu", "--num_processes=2", "--main_process_port=0"])
+    runs = [train("-m", launcher, *launch, "train.py", level="fixed-seed", seed=3) for _ in range(2)]
+    assert runs[0].returncode == 0, runs[0].stderr[-3000:]
+    lines = [next(line for line in run.stdout.splitlines() if line.startswith("ranks")) for run in runs]
+    assert lines[0] == lines[1]
+    numbers = lines[0].split()[1:]
+    assert len(set(numbers)) == len(numbers) == 8
+
+
+CARTPOLE = """
+import gymnasium
+from stable_baselines3 import PPO
+
+environment = gymnasium.make("CartPole-v1")
+learner = PPO("MlpPolicy", environment, n_steps=64, batch_size=32, n_epochs=2, device="cpu")
+learner.learn(192)
+state, _ = environment.reset()
+print(state, environment.action_space.sample(), sum(part.abs().sum().item() for part in learner.policy.parameters()))
+"""
+
+
+@pytest.mark.slow
+def test_ppo_on_an_environment_without_a_seed_ends_the_same_in_every_run(train, tmp_path):
+    pytest.importorskip("stable_baselines3")
+    script = tmp_path / "train.py"
+    script.write_text(CARTPOLE)
+    runs = [train("train.py", level="fixed-seed", seed=3) for _ in range(3)]
+    assert runs[0].returncode == 0, runs[0].stderr[-3000:]
+    assert len({run.stdout for run in runs}) == len({run.digest("weights.final") for run in runs}) == 1
+    told = [note["message"] for note in runs[0].of_kind("note") if note["code"] == "generator-seeded"]
+    assert any(f"numpy.random.SeedSequence at {script}:6 " in message for message in told)
+    free = train("train.py")
+    assert free.stdout != runs[0].stdout
+    assert not any(note["code"] == "generator-seeded" for note in free.of_kind("note"))
+
+
+GYMNASIUM = """
+import numpy as np
+
+class Space:  # as gymnasium's spaces and environments make theirs, at the first use
+    made = None
+    def sample(self):
+        if self.made is None:
+            self.made = np.random.Generator(np.random.PCG64(np.random.SeedSequence(None)))
+        return self.made.random()
+
+print(Space().sample(), Space().sample())
+"""
+
+
+def test_the_form_of_gymnasiums_generators_is_reached(train, tmp_path):
+    (tmp_path / "train.py").write_text(GYMNASIUM)
+    first, again = (train("train.py", level="fixed-seed", seed=3).stdout for _ in range(2))
+    assert first == again
+    assert len(set(first.split())) == 2
+
+
+COMPILED = """
+import os
+import numba, numpy as np
+
+@numba.njit
+def drawn():
+    return np.random.random()
+
+print(drawn(), drawn())
+for _ in range(2):
+    if os.fork() == 0:
+        print(drawn(), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+POLARS = """
+import polars
+rows = polars.DataFrame({"a": range(9999)})
+print(*rows.sample(3)["a"], *rows["a"].shuffle()[:3], *rows.select(polars.col("a").sample(3))["a"])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("library", "script", "amount"), [("numba", COMPILED, 4), ("polars", POLARS, 9)])
+def test_generators_in_compiled_code_that_can_be_seeded_are(train, tmp_path, library, script, amount):
+    pytest.importorskip(library)
+    (tmp_path / "train.py").write_text(script)
+    first, again, other = (train("train.py", level="fixed-seed", seed=seed) for seed in (3, 3, 4))
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == again.stdout
+    assert len(set(first.stdout.split())) == amount
+    assert first.stdout != other.stdout != train("train.py").stdout
+
+
+STAND_INS = {
+    "polars.py": "import random\nhidden = random.Random()\ndef set_random_seed(seed): hidden.seed(seed)\n",
+    "numba/__init__.py": "",
+    "numba/_helperlib.py": (
+        "seeds = {}\ndef rnd_get_np_state_ptr(): return 'np'\ndef rnd_get_py_state_ptr(): return 'py'\n"
+        "def rnd_seed(state, seed): seeds[state] = seed\n"
+    ),
+}
+
+
+def test_polars_and_numba_are_seeded_when_they_are_imported(train, tmp_path):
+    (tmp_path / "numba").mkdir()
+    for name, source in STAND_INS.items():
+        (tmp_path / name).write_text(source)
+    code = "import polars, numba, numba._helperlib as held; print(polars.hidden.random(), held.seeds); "
+    code += "polars.set_random_seed(5)"
+    trained = train("-c", code, level="fixed-seed", seed=3)
+    assert trained.stdout == f"{random.Random(3).random()} {{'np': 3, 'py': 3}}\n"
+    assert [(event["call"], event["value"]) for event in trained.of_kind("seeded")] == [("polars.set_random_seed", "5")]
+    assert train("-c", code).stdout.endswith(" {}\n")
 
 
 def test_what_a_library_makes_while_it_is_imported_is_left_to_it_and_told_as_open(train, tmp_path):

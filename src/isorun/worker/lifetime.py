@@ -127,8 +127,9 @@ def _reach_and_prepare(name: str, asked: Settings, recorder: Recorder, closer: C
     from . import seeding
 
     reach(name, module)
+    here = asked if asked.seed is None else asked._replace(seed=seeding.seed_of_process(asked.seed))
     with seeding.suspended():  # the level's own seeds are not the training's
-        _prepare(name, asked, recorder, closer, module)
+        _prepare(name, here, recorder, closer, module)
         _part_streams(name, asked, module)
     if os.environ.get(levels.AUDIT):
         from . import auditing

@@ -201,10 +201,25 @@ class SeedTaker:
         """What tells this process from the others of the run, the same in every run of one command."""
         if self._recorder.is_main_process:
             return self._forks
-        multiprocessing = sys.modules.get("multiprocessing.process")
-        identity = multiprocessing.current_process()._identity if multiprocessing is not None else ()  # noqa: SLF001
-        arguments = () if identity else tuple(word.replace(str(self.folder), "") for word in sys.argv)
-        return (*self._forks, self._recorder.rank, *identity, *arguments)
+        name = _name_among_processes()
+        arguments = () if name else tuple(word.replace(str(self.folder), "") for word in sys.argv)
+        return (*self._forks, self._recorder.rank, *name, *arguments)
+
+    def seed_of_process(self, seed: int) -> int:
+        """What generators of the whole process start from: the run's seed, but in ranks after the first and in pools.
+
+        Each of those has a number of its own, as it would have fresh entropy of its own. Programs that the training
+        starts otherwise keep the run's seed: the one that trains may be started by a wrapper.
+        """
+        if self._recorder.is_main_process:
+            return seed if not self._forks else replacement(seed, "process", self._forks)
+        name = _name_among_processes()
+        if not (self._recorder.rank or name or self._forks):
+            return seed
+        new = replacement(seed, "process", (*self._forks, self._recorder.rank, *name))
+        told = " ".join([f"rank {self._recorder.rank}", *map(str, name)])
+        self._recorder.note("process-seeded", f"{told}: generators of this process start from {new}")
+        return new
 
     def _become_child(self) -> None:
         """After a fork: the same requests must not give what the parent, or another of its children, gets."""
@@ -229,6 +244,20 @@ class SeedTaker:
         return not places.isdisjoint(self._places) or (passed_on and value in self._passed_on)
 
 
+def _name_among_processes() -> tuple[Any, ...]:
+    """What multiprocessing calls this process, as far as it was said yet: the number comes after the name.
+
+    joblib says the name as an argument, and imports much before it hands it on.
+    """
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    process = None if multiprocessing is None else multiprocessing.current_process()
+    if process is not None and process.name != "MainProcess":
+        return (process.name, *process._identity)  # noqa: SLF001
+    words = getattr(sys, "argv", [])
+    said = words.index("--process-name") + 1 if "--process-name" in words else len(words)
+    return tuple(words[said : said + 1])
+
+
 _active: SeedTaker | None = None
 _thread = threading.local()
 _failures: list[tuple[str, Exception]] = []
@@ -248,6 +277,24 @@ def report(doing: str, error: Exception) -> None:
         _failures.append((doing, error))
     else:
         recording.report(_active.folder, doing, error)
+
+
+def seed_of_process(seed: int) -> int:
+    """What generators of the whole process are seeded with, here, where the run's seed is `seed`."""
+    return seed if _active is None else _active.seed_of_process(seed)
+
+
+def seed_forked(reseed: Callable[[int], Any], seed: int) -> None:
+    """From now on `reseed` is called in each forked child: for libraries that take fresh entropy there by themselves.
+
+    Their own hook comes first, if they were imported before this is called.
+    """
+
+    def seeded() -> None:
+        with suspended():
+            reseed(seed_of_process(seed))
+
+    os.register_at_fork(after_in_child=seeded)
 
 
 def taken(kind: Kind, call: str, value: Any, *, may_lack: bool = True) -> Any:

@@ -32,6 +32,8 @@ _LINES = (
     ("xgboost", "estimators", (), ("xgboost",)),
     ("lightgbm", "estimators", (), ("lightgbm",)),
     ("catboost", "estimators", (), ("catboost",)),
+    ("polars", "estimators", ("polars",), ("polars",)),
+    ("numba", "estimators", ("numba",), ("numba",)),
 )
 WATCHED = {module: name for name, _, watched, _ in _LINES for module in watched}
 PACKAGES = {package: name for name, _, _, packages in _LINES for package in packages}

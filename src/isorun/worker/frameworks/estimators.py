@@ -1,11 +1,18 @@
-"""Estimators: scikit-learn, which draws from NumPy, and the boosters, which draw in compiled code of their own."""
+"""What stands on arrays: scikit-learn, which draws from NumPy, and those that draw in compiled code of their own.
+
+The boosters have seeds that no call shows; polars and numba a generator of the whole process, which can be seeded.
+"""
 
 from __future__ import annotations
 
+import importlib
 import sys
 from types import ModuleType
 from typing import Any
 
+from .. import seeding
+from ..levels import Settings
+from ..recorder import Recorder
 from .base import NOT_FOLLOWED, Framework
 
 _WITHOUT_WEIGHTS = ("n_jobs", "verbose", "feature_names_in_")
@@ -90,4 +97,50 @@ class CatBoost(Booster):
         return [leaves(), model.get_leaf_weights()] if leaves is not None else None
 
 
-FRAMEWORKS = (ScikitLearn(), XGBoost(), LightGBM(), CatBoost())
+class Polars(Framework):
+    """Samples and shuffles without a seed draw from one generator of the process."""
+
+    name = "polars"
+    global_seed_calls = ("polars.set_random_seed",)
+
+    def take_seeds(self, name: str, module: ModuleType) -> None:  # noqa: ARG002
+        """Reach constants that the generator is given."""
+        kind = seeding.Kind("polars", seeding.whole_number)
+        seeding.take_calls(module, "set_random_seed", "polars.set_random_seed", kind)
+
+    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> None:  # noqa: ARG002
+        """Seed it as the level says, and notice when the training does."""
+        if settings.seed is not None:
+            module.set_random_seed(settings.seed)
+        if not settings.takes_seeds:
+            seeding.watch_calls(module, "set_random_seed", "polars.set_random_seed", recorder)
+
+
+class Numba(Framework):
+    """Compiled functions that call `numpy.random` or `random` draw from generators that are numba's own."""
+
+    name = "numba"
+
+    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> None:  # noqa: ARG002
+        """Seed those of this thread as the level says; in a forked child numba asks for entropy."""
+        if settings.seed is None:
+            return
+        _seed_compiled(settings.seed)
+        seeding.seed_forked(_seed_compiled, settings.seed)
+
+    def left_open(self, module: ModuleType) -> list[str]:  # noqa: ARG002
+        """Each of its threads has generators of its own."""
+        parallel = sys.modules.get("numba.np.ufunc.parallel")
+        started = parallel is not None and getattr(parallel, "_is_initialized", False)
+        return [
+            "numba: parallel functions draw from generators of its threads, which the level does not reach"
+        ] * started
+
+
+def _seed_compiled(seed: int) -> None:
+    states: Any = importlib.import_module("numba._helperlib")
+    for state in (states.rnd_get_np_state_ptr(), states.rnd_get_py_state_ptr()):
+        states.rnd_seed(state, seed % 2**32)
+
+
+FRAMEWORKS = (ScikitLearn(), XGBoost(), LightGBM(), CatBoost(), Polars(), Numba())
