@@ -44,6 +44,13 @@ def test_the_sentence_has_all_that_a_paper_needs():
     )
 
 
+def test_what_only_numpy_says_is_told_as_numpys():
+    inside = {**EFFECTIVE, "frameworks": ["tensorflow", "numpy"], "switches": {"numpy": {"cpu": "avx2"}}}
+    assert "instructions up to avx2 (numpy)" in described(inside=inside).sentence
+    alone = {**inside, "frameworks": ["numpy"]}
+    assert "instructions up to avx2;" in described(inside=alone).sentence
+
+
 def test_what_was_asked_for_and_seeds_of_the_training_are_told():
     seeded = (Seeded("random.seed", "3", "train.py:1"),)
     said = described(requested={"switches": {"onednn": "off"}}, seeded=seeded).sentence

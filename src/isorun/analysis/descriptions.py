@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -13,7 +13,7 @@ from isorun.analysis.evidence import first_of, some
 from isorun.analysis.evidence.provenance import effective, files_of, made, requested
 from isorun.study.cells import Level
 from isorun.study.records import RunRecord
-from isorun.worker.frameworks import DISTRIBUTIONS, LIBRARIES
+from isorun.worker.frameworks import DISTRIBUTIONS, LIBRARIES, every
 from isorun.worker.frameworks.switches import SWITCHES
 from isorun.worker.redaction import without_secrets
 from isorun.worker.usercode import UNKNOWN
@@ -215,18 +215,23 @@ def _way_of_computing(inside: Mapping[str, Any], asked: Mapping[str, Any]) -> It
     threads = _threads(inside)
     if threads:
         yield f"threads: {', '.join(f'{name} {number}' for name, number in threads.items())}"
-    answers = list(_answers(_mapping(inside.get("switches"))))
+    used = set(map(str, _items(inside.get("frameworks"))))
+    computing = {each.name for each in every() if each.libraries and each.name in used}
+    answers = list(_answers(_mapping(inside.get("switches")), computing))
     switches = [f"{name}={value}" for name, value in _mapping(asked.get("switches")).items()]
     if answers or switches:
         request = [f"(asked for: {', '.join(switches)})"] if switches else []
         yield " ".join([", ".join(answers) or "no library told its switches", *request])
 
 
-def _answers(answers: Mapping[str, Any]) -> Iterator[str]:
-    """Each switch with its value; with the names of those who answered only where they do not agree."""
+def _answers(answers: Mapping[str, Any], computing: Set[str]) -> Iterator[str]:
+    """Each switch with its value; with the names of those who answered where they do not agree.
+
+    computing: frameworks that compute. Where none of them says what it has, what another says is not the training's.
+    """
     for name, switch in SWITCHES.items():
         heard = {who: str(value) for who, items in answers.items() if (value := _mapping(items).get(name))}
-        if len(set(heard.values())) == 1:
+        if len(set(heard.values())) == 1 and not (computing and computing.isdisjoint(heard)):
             yield f"{switch.noun} {next(iter(heard.values()))}"
         elif heard:
             yield f"{switch.noun} {', '.join(f'{value} ({who})' for who, value in heard.items())}"
