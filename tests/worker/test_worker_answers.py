@@ -401,12 +401,88 @@ def test_below_deterministic_settings_are_the_trainings_own(train, tmp_path):
     assert "open" not in trained.of_kind("environment")[0]["effective"]
 
 
-def test_variables_that_the_environment_or_the_training_sets_otherwise_are_told_as_open(train):
-    code = "import os; os.environ['OMP_NUM_THREADS'] = '7'"
+VARIABLES = """
+import os
+os.environ["CUBLAS_WORKSPACE_CONFIG"] = ""
+os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":16:8"
+os.environ.update({"TF_DETERMINISTIC_OPS": "0", "MINE": "1"})
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+os.environ["OMP_NUM_THREADS"] = "7"
+os.environ["MKL_DYNAMIC"] = "TRUE"
+os.environ["MKL_CBWR"] = "AUTO,STRICT"
+os.environ["MINE"] = "2"
+del os.environ["MINE"]
+import theirs
+theirs.start_processes()
+print(*(f"{name}={os.environ.get(name)}" for name in NAMES))
+"""
+
+
+def test_variables_of_the_level_that_the_training_sets_are_answered_with_file_and_line(train, tmp_path):
+    (tmp_path / "site-packages").mkdir()
+    library = "import os\ndef start_processes():\n    os.environ['OPENBLAS_NUM_THREADS'] = '2'\n"
+    (tmp_path / "site-packages" / "theirs.py").write_text(library)
+    names = ["CUBLAS_WORKSPACE_CONFIG", "TF_DETERMINISTIC_OPS", "XLA_FLAGS", "OMP_NUM_THREADS", "MKL_DYNAMIC"]
+    names += ["MKL_CBWR", "MINE", "OPENBLAS_NUM_THREADS"]
+    script = tmp_path / "train.py"
+    script.write_text(VARIABLES.replace("NAMES", repr(names)))
+    extra = {"MKL_CBWR": "AUTO", "PYTHONPATH": str(tmp_path / "site-packages")}
+    trained = train("train.py", level="deterministic", seed=1, extra=extra)
+    assert trained.returncode == 0, trained.stderr
+    flags = "--xla_force_host_platform_device_count=2 --xla_gpu_deterministic_ops=true"
+    found = f"CUBLAS_WORKSPACE_CONFIG=:16:8 TF_DETERMINISTIC_OPS=1 XLA_FLAGS={flags} OMP_NUM_THREADS=1"
+    assert trained.stdout == f"{found} MKL_DYNAMIC=FALSE MKL_CBWR=AUTO MINE=None OPENBLAS_NUM_THREADS=2\n"
+    notes = [note["message"] for note in trained.of_kind("note") if note["code"] == "setting-answered"]
+    assert [note.partition(" was to be ")[0] for note in notes] == [
+        "CUBLAS_WORKSPACE_CONFIG",
+        "TF_DETERMINISTIC_OPS",
+        "XLA_FLAGS",
+        "OMP_NUM_THREADS",
+        "MKL_DYNAMIC",
+        "MKL_CBWR",
+    ]
+    assert f"OMP_NUM_THREADS was to be '7' at {script}:7; the level answered with 1" in notes
+    free = train("train.py", level="fixed-seed", seed=1, extra=extra)
+    assert "OMP_NUM_THREADS=7" in free.stdout
+    assert free.of_kind("note") == []
+
+
+def test_an_environment_can_be_emptied_and_what_is_missing_is_told_as_open(train):
+    trained = train("-c", "import os; os.environ.clear(); print(len(os.environ))", level="deterministic", seed=1)
+    assert trained.stdout == "0\n", trained.stderr
+    assert "OMP_DYNAMIC is 'not set', not 'FALSE'" in trained.of_kind("environment")[0]["effective"]["open"]
+
+
+def test_variables_that_the_environment_or_a_library_sets_otherwise_are_told_as_open(train):
+    code = "import os; os.putenv('OMP_NUM_THREADS', '7'); os.environ._data[b'OMP_NUM_THREADS'] = b'7'"
     trained = train("-c", code, level="deterministic", seed=1, extra={"MKL_CBWR": "AUTO"})
     found = trained.of_kind("environment")[0]["effective"]["open"]
     assert any(item.startswith("MKL_CBWR is 'AUTO', not") for item in found)
     assert any(item.startswith("OMP_NUM_THREADS is '7', not") for item in found)
+
+
+PRECISIONS = """
+import torch
+torch.backends.cuda.matmul.allow_tf32 = True
+torch.backends.cudnn.allow_tf32 = False
+torch.set_float32_matmul_precision("high")
+print(torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision())
+"""
+
+
+def test_precisions_stay_and_are_told_with_file_and_line(train, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(PRECISIONS)
+    trained = train("train.py", level="deterministic", seed=3)
+    assert trained.stdout == "True False high\n", trained.stderr
+    told = [note["message"] for note in trained.of_kind("note") if note["code"] == "setting-told"]
+    expected = [
+        ("torch.backends.cuda.matmul.allow_tf32 is True", 3),
+        ("torch.backends.cudnn.allow_tf32 is False", 4),
+        ("torch.set_float32_matmul_precision is 'high'", 5),
+    ]
+    assert told == [f"{what} at {script}:{line}; it changes what is computed, and stays" for what, line in expected]
+    assert not any(note["code"] == "setting-told" for note in train("train.py").of_kind("note"))
 
 
 @pytest.mark.parametrize("counts", [{"OMP_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "2"}])

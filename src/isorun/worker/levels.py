@@ -94,6 +94,11 @@ def level_environment(
     return added
 
 
+def is_as_strict(name: str, value: str) -> bool:
+    """Whether another value of a variable that `deterministic` sets does what the level wants, too."""
+    return any(framework.is_as_strict(name, value) for framework in frameworks.every())
+
+
 def seed_environment(run_seed: int, *, take_seeds: bool) -> dict[str, str]:
     """The variables that tell the worker, at any level, what `{seed}` stood for and whether seeds are taken over."""
     return {"ISORUN_RUN_SEED": str(run_seed), **({TAKE_SEEDS: "1"} if take_seeds else {})}

@@ -97,6 +97,8 @@ def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> No
         seeding.activate(taker)
     if asked.fixes_kernels:
         seeding.watch_entropy(recorder)
+        wanted = functools.partial(levels.level_environment, asked.level, asked.seed, asked.threads, {})
+        seeding.HeldVariables(recorder, wanted, levels.is_as_strict, levels.THREAD_COUNTS).hold()
 
 
 def _watch_frameworks(asked: Settings, recorder: Recorder, closer: Closer) -> None:

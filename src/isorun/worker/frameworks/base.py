@@ -86,6 +86,10 @@ class Framework:
         """Variables that `deterministic` sets where the user's environment does not."""
         return {}
 
+    def is_as_strict(self, name: str, value: str) -> bool:  # noqa: ARG002
+        """Whether another value of one of these variables, or flags, fixes as much as the level's own."""
+        return False
+
     def flags(self, base_env: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
         """Variables that `deterministic` adds to what the user's environment has in them."""
         return {}

@@ -41,6 +41,10 @@ class Jax(Framework):
         flags = base_env.get("XLA_FLAGS", "")
         return {} if "xla_gpu_deterministic_ops" in flags else {"XLA_FLAGS": f"{flags} {_XLA_FLAG}".strip()}
 
+    def is_as_strict(self, name: str, value: str) -> bool:
+        """Other flags beside the level's."""
+        return name == "XLA_FLAGS" and _XLA_FLAG in value.split()
+
     def switch_variables(self, asked: Mapping[str, str]) -> dict[str, str]:
         """JAX computes on the CPU where it is told so, and takes a precision for products."""
         platform = {"JAX_PLATFORMS": "cpu"} if asked.get("device") == "cpu" else {}

@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 
 MAX_DIGEST_BYTES = 2 * 2**30
 _WORKSPACE = ":4096:8"
+_STRICT_WORKSPACES = (_WORKSPACE, ":16:8")
+# Precisions: the function that sets one, and what it is told as.
+_PRECISIONS = {
+    "_set_cublas_allow_tf32": "torch.backends.cuda.matmul.allow_tf32",
+    "_set_cudnn_allow_tf32": "torch.backends.cudnn.allow_tf32",
+    "_set_float32_matmul_precision": "torch.set_float32_matmul_precision",
+    "_set_fp32_precision_setter": "torch.backends fp32_precision",
+    "_set_cublas_allow_fp16_reduced_precision_reduction": "torch.backends.cuda.matmul fp16 reductions",
+    "_set_cublas_allow_bf16_reduced_precision_reduction": "torch.backends.cuda.matmul bf16 reductions",
+}
 _NONDETERMINISTIC = "does not have a deterministic implementation"
 _DEVICES = ("cuda", "xpu", "mps")
 # As MKL counts them (mkl_types.h), as far as a switch asks for them.
@@ -81,6 +91,10 @@ class Torch(Framework):
         """CuBLAS gives the same sums with a workspace of its own; ATen takes the widest path that all machines have."""
         path = {"ATEN_CPU_CAPABILITY": "avx2"} if "avx2" in cpu_flags else {}
         return {"CUBLAS_WORKSPACE_CONFIG": _WORKSPACE, **path}
+
+    def is_as_strict(self, name: str, value: str) -> bool:
+        """Either of cuBLAS's workspaces."""
+        return name == "CUBLAS_WORKSPACE_CONFIG" and value in _STRICT_WORKSPACES
 
     def switch_variables(self, asked: Mapping[str, str]) -> dict[str, str]:
         """ATen's widest path; what it calls `default` is the least that any processor has."""
@@ -326,6 +340,9 @@ def _answer_settings(torch: ModuleType, settings: Settings, recorder: Recorder) 
     _answer_kernels(torch, answers)
     if settings.threads is not None:
         answers.answer(torch, "set_num_threads", "torch.set_num_threads", settings.threads)
+    for name, told in _PRECISIONS.items():
+        answers.tell(torch._C, name, told)  # noqa: SLF001
+    _answer_property(torch, "allow_tf32", getattr(torch._C, "_set_cudnn_allow_tf32", None))  # noqa: SLF001
 
 
 def _answer_switches(torch: ModuleType, settings: Settings, recorder: Recorder) -> None:

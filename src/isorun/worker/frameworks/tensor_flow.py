@@ -36,6 +36,10 @@ class TensorFlow(Framework):
         """What TensorFlow reads before it can be told."""
         return {"TF_DETERMINISTIC_OPS": "1", "TF_CUDNN_DETERMINISTIC": "1"}
 
+    def is_as_strict(self, name: str, value: str) -> bool:
+        """TensorFlow takes words for the number."""
+        return name in self.variables(frozenset()) and value.lower() in {"1", "true"}
+
     def switch_variables(self, asked: Mapping[str, str]) -> dict[str, str]:
         """OneDNN, and whether cuDNN's kernels are chosen by time, are read before TensorFlow can be told."""
         onednn = {"on": "1", "off": "0"}.get(asked.get("onednn", ""))
@@ -85,6 +89,8 @@ class TensorFlow(Framework):
             module.random.set_seed(settings.seed)
         if settings.fixes_kernels:
             module.config.experimental.enable_op_determinism()
+            tf32 = "enable_tensor_float_32_execution"
+            seeding.Answers(recorder).tell(module.config.experimental, tf32, f"tensorflow.config.experimental.{tf32}")
         if settings.threads is not None:
             guarded(recorder.folder, "fixing TensorFlow's threads", _fix_threads)(module, settings.threads, recorder)
         if not settings.takes_seeds:
