@@ -145,4 +145,7 @@ def shared_file_conditions(records: Sequence[RunRecord]) -> Iterator[Condition]:
         )
 
 
-_APART: Final = "isorun run --isolate gives each run a copy of the folder; or let the training write below {run_dir}"
+_APART: Final = (
+    "the same command with --isolate and a new --store: each run gets a copy of the folder; or let the training write "
+    "below {run_dir}"
+)

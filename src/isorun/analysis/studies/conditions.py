@@ -271,7 +271,7 @@ def _threads_differ(_key: GroupKey, records: Sequence[RunRecord], _units: RunUni
 NO_STREAMS: Final = Condition(
     "factor-without-effect",
     "random streams were asked for, and nothing that the training draws with can be parted",
-    "streams are those of torch, NumPy and Python's random: leave the factor out for other frameworks",
+    "leave the factor out: docs/factors.md says whose generators can be parted",
 )
 """Of no value of the factor in particular."""
 
