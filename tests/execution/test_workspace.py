@@ -134,6 +134,21 @@ def test_a_file_that_cannot_be_read_is_linked(origin, run_folder, monkeypatch):
     assert "data.bin" in workspace_of(origin, run_folder).linked
 
 
+def test_a_file_that_goes_away_while_the_copy_is_made_is_no_part_of_it(origin, run_folder, monkeypatch):
+    real = shutil.copyfile
+
+    def copyfile(source, target):
+        if str(source).endswith("data.bin"):
+            source.unlink()
+        return real(source, target)
+
+    monkeypatch.setattr(workspaces.Workspace, "_cloned", lambda *_: False)
+    monkeypatch.setattr(shutil, "copyfile", copyfile)
+    made = workspace_of(origin, run_folder)
+    assert not (made.folder / "data.bin").exists()
+    assert (made.folder / "train.sh").exists()
+
+
 LINKED = """
 import os, sys
 how = sys.argv[1]

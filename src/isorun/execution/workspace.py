@@ -95,17 +95,19 @@ class Workspace:
         waiting = [""]
         while waiting:
             below = waiting.pop()
-            for entry in os.scandir(self._path(below)):
-                name = os.path.join(below, entry.name)  # noqa: PTH118  thousands of names
-                if entry.is_symlink():
-                    self._same_link(name)
-                elif entry.is_dir() and _is_linked(entry):
-                    self._link(name)
-                elif entry.is_dir():
-                    self._make_folder(name)
-                    waiting.append(name)
-                elif entry.is_file():
-                    yield entry.stat().st_size, name
+            with suppress(FileNotFoundError):  # whatever goes away meanwhile is no part of the copy
+                for entry in list(os.scandir(self._path(below))):
+                    name = os.path.join(below, entry.name)  # noqa: PTH118  thousands of names
+                    if entry.is_symlink():
+                        self._same_link(name)
+                    elif entry.is_dir() and _is_linked(entry):
+                        self._link(name)
+                    elif entry.is_dir():
+                        self._make_folder(name)
+                        waiting.append(name)
+                    elif entry.is_file():
+                        with suppress(FileNotFoundError):
+                            yield entry.stat().st_size, name
 
     def _make_folder(self, name: str) -> None:
         (self.folder / name).mkdir(mode=0o700)
@@ -132,23 +134,26 @@ class Workspace:
         try:
             with self._path(name).open("rb") as source, (self.folder / name).open("xb") as copy:
                 fcntl.ioctl(copy.fileno(), _CLONE, source.fileno())
+            self._as_it_was(name)
         except OSError as error:
             (self.folder / name).unlink(missing_ok=True)
+            if isinstance(error, FileNotFoundError):
+                return True
             if error.errno not in _NO_CLONES:
                 raise
             self._clones = isinstance(error, PermissionError)  # that is about this file alone
             return False
-        self._as_it_was(name)
         return True
 
     def _copy(self, name: str) -> None:
         try:
             shutil.copyfile(self._path(name), self.folder / name)
+            self._as_it_was(name)
+        except FileNotFoundError:
+            (self.folder / name).unlink(missing_ok=True)
         except (PermissionError, shutil.SpecialFileError):
             (self.folder / name).unlink(missing_ok=True)
             self._link(name)
-        else:
-            self._as_it_was(name)
 
     def _as_it_was(self, name: str) -> None:
         """With its times: compiled modules are known by those of their source."""
