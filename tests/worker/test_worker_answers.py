@@ -246,7 +246,7 @@ def test_ppo_on_an_environment_without_a_seed_ends_the_same_in_every_run(train, 
     assert runs[0].returncode == 0, runs[0].stderr[-3000:]
     assert len({run.stdout for run in runs}) == len({run.digest("weights.final") for run in runs}) == 1
     told = [note["message"] for note in runs[0].of_kind("note") if note["code"] == "generator-seeded"]
-    assert any(f"numpy.random.SeedSequence at {script}:6 " in message for message in told)
+    assert any(f"numpy.random.SeedSequence at {script}:7 " in message for message in told)
     free = train("train.py")
     assert free.stdout != runs[0].stdout
     assert not any(note["code"] == "generator-seeded" for note in free.of_kind("note"))
