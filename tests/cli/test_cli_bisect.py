@@ -49,7 +49,7 @@ def test_bits_that_changed_are_found_and_typed_again_nothing_is_run(tmp_path, ty
     words = ("c1..main", "--what", "bits", "--json", "--launch", "fresh", "--", sys.executable, "t.py")
     code, said = typed(*words)
     told = json.loads(said.out)
-    assert (code, told["verdict"], told["first_bad"]["subject"], told["runs"]) == (3, "found", "step 4", 6)
+    assert (code, told["verdict"], told["first_bad"]["subject"], told["runs"]) == (3, "found", "step 4", 6 + 8)
     assert {probe["verdict"] for probe in told["probes"]} == {"good end", "bad end", "like good", "like bad"}
     code, said = typed(*words)
     assert (code, json.loads(said.out)["runs_made"]) == (3, 0)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import stdtr
 
@@ -332,6 +332,8 @@ def test_what_the_best_is_trained_later_changes_no_race_before():
 
 
 @given(st.lists(SCORES, min_size=2, max_size=6), st.lists(st.floats(-1, 1), max_size=5))
+@example([[-4e-285], [0.0]], [0.0])
+@example([[-5e-324], [0.0]], [0.0])
 def test_a_race_that_is_over_stays_as_it_was(trials, more):
     rule = RaceRule(3, candidates=5)
     kept = [runs(number, *scores) for number, scores in enumerate(trials)]

@@ -61,6 +61,9 @@ _FEWEST: Final = 2
 _CALLED_FROM: Final = 3
 """Draws a side. Of 25 equals that learn nothing half of the time, two draws called one better in 14 % of searches."""
 _HOPE: Final = 2.0
+_SQUARES_VANISH: Final = 2.0**-500
+"""The squares of smaller scores may be 0, and with them the spread."""
+_LARGER: Final = 2.0**600
 _DUST: Final = 1e-9
 """Relative distance of two scores that are the same but for how they were computed."""
 _MOST_REPEATS: Final = 100
@@ -152,6 +155,8 @@ class RaceRule:
         ahead = _lead(candidate, incumbent)
         if ahead <= 0:
             return "not better"
+        if max(np.abs(candidate).max(), np.abs(incumbent).max()) < _SQUARES_VANISH:
+            return self._look(candidate * _LARGER, incumbent * _LARGER)
         rounding = _rounding(np.concatenate([candidate, incumbent]))
         spread = math.sqrt(_variance(candidate, incumbent) + rounding)
         varies = not (_is_constant(candidate) and _is_constant(incumbent))  # else the distance would be its own error
