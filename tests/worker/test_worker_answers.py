@@ -216,7 +216,7 @@ def test_ranks_of_launchers_draw_apart_and_each_the_same_in_every_run(train, tmp
     pytest.importorskip(launcher.partition(".")[0])
     (tmp_path / "train.py").write_text(TORCHRUN)
     options = {"torch.distributed.run": ["--standalone", "--nproc_per_node=2"]}
-    launch = options.get(launcher, ["--cpu", "--multi_gpu", "--num_processes=2", "--main_process_port=0"])
+    launch = options.get(launcher, ["--multi_gpu", "--num_processes=2", "--main_process_port=0"])
     runs = [train("-m", launcher, *launch, "train.py", level="fixed-seed", seed=3) for _ in range(2)]
     assert runs[0].returncode == 0, runs[0].stderr[-3000:]
     lines = [next(line for line in run.stdout.splitlines() if line.startswith("ranks")) for run in runs]
