@@ -32,7 +32,8 @@ _IMAGES: Final = 2000
 class Script(NamedTuple):
     """A public script: where it is, what is typed after it, what it sets, and what makes the data it wants.
 
-    words: `{device}` stands for the device. needs_gpu: it cannot be told to use the CPU.
+    words: `{device}` stands for the device. needs_gpu: it cannot be told to use the CPU. imports_own: it imports
+    packages of its repository, which lie beside its folder.
     """
 
     repository: str
@@ -41,6 +42,7 @@ class Script(NamedTuple):
     sets: str
     make: Callable[[Path], None] | None = None
     needs_gpu: bool = False
+    imports_own: bool = False
 
 
 def _tokens(folder: Path) -> None:
@@ -141,6 +143,7 @@ SCRIPTS: Final = {
         "cleanrl/dqn.py",
         "--no-torch-deterministic --total-timesteps 2000 --learning-starts 100 --buffer-size 1000",
         "cudnn.deterministic off",
+        imports_own=True,
     ),
 }
 # dcgan has a flag for a GPU; the others take the device's name.
@@ -174,7 +177,8 @@ def _tried(name: str, script: Script, asked: argparse.Namespace) -> dict[str, An
     device = _DEVICE_FLAGS.get(name, {}).get(asked.device, asked.device)
     words = [str((checkout / script.path).resolve()), *script.words.format(device=device).split()]
     with tempfile.TemporaryDirectory() as kept:
-        logs = [_run(words, folder, Path(kept) / str(number), asked) for number in range(asked.runs)]
+        path = str(checkout.resolve()) if script.imports_own else ""
+        logs = [_run(words, folder, Path(kept) / str(number), path, asked) for number in range(asked.runs)]
     ends = [log["end"] for log in logs]
     return {
         "sets": script.sets,
@@ -186,9 +190,10 @@ def _tried(name: str, script: Script, asked: argparse.Namespace) -> dict[str, An
     }
 
 
-def _run(words: list[str], cwd: Path, folder: Path, asked: argparse.Namespace) -> dict[str, Any]:
+def _run(words: list[str], cwd: Path, folder: Path, path: str, asked: argparse.Namespace) -> dict[str, Any]:
     folder.mkdir()
     base = {name: value for name, value in os.environ.items() if not name.startswith("ISORUN_")}
+    base.update({"PYTHONPATH": path} if path else {})
     env = {
         **base,
         **levels.level_environment(levels.DETERMINISTIC, _SEED, os.cpu_count(), base),

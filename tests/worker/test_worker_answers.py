@@ -192,6 +192,17 @@ def test_each_rank_has_streams_of_its_own_that_are_the_same_in_every_run(train, 
     assert len({*first.stdout.split(), *second.stdout.split(), *third.stdout.split()}) == 9
 
 
+def test_the_first_rank_tells_what_the_others_start_from(train):
+    code = "import random; print(random.random())"
+    first, last = (
+        train("-c", code, level="fixed-seed", seed=3, extra={"SLURM_NTASKS": "3", "SLURM_PROCID": rank})
+        for rank in "02"
+    )
+    (note,) = [note["message"] for note in first.of_kind("note") if note["code"] == "process-seeded"]
+    (seed,) = re.findall(r" 2 from (\d+)", note)
+    assert last.stdout == f"{random.Random(int(seed)).random()}\n"
+
+
 TORCHRUN = """
 import random
 import numpy as np, torch, torch.distributed as dist
@@ -216,13 +227,41 @@ def test_ranks_of_launchers_draw_apart_and_each_the_same_in_every_run(train, tmp
     pytest.importorskip(launcher.partition(".")[0])
     (tmp_path / "train.py").write_text(TORCHRUN)
     options = {"torch.distributed.run": ["--standalone", "--nproc_per_node=2"]}
-    launch = options.get(launcher, ["--cpu", "--multi_gpu", "--num_processes=2", "--main_process_port=0"])
+    launch = options.get(launcher, ["--multi_gpu", "--num_processes=2", "--main_process_port=0"])
     runs = [train("-m", launcher, *launch, "train.py", level="fixed-seed", seed=3) for _ in range(2)]
     assert runs[0].returncode == 0, runs[0].stderr[-3000:]
     lines = [next(line for line in run.stdout.splitlines() if line.startswith("ranks")) for run in runs]
     assert lines[0] == lines[1]
+    told = [event["message"] for event in runs[0].of_kind("note")]
+    assert any(
+        message.startswith("generators of other ranks start from seeds of their own: 1 from ") for message in told
+    )
     numbers = lines[0].split()[1:]
     assert len(set(numbers)) == len(numbers) == 8
+
+
+JOBLIB = """
+import random, time
+import joblib, numpy as np
+
+def drawn(_):
+    time.sleep(1.5)  # long enough for the other task to go to the other process
+    return random.random(), np.random.rand(), np.random.default_rng().random()
+
+if __name__ == "__main__":
+    print(*sorted(joblib.Parallel(2, batch_size=1)(joblib.delayed(drawn)(number) for number in range(2))))
+"""
+
+
+@pytest.mark.slow
+def test_processes_of_joblib_have_streams_of_their_own_that_are_the_same_in_every_run(train, tmp_path):
+    pytest.importorskip("joblib")
+    (tmp_path / "train.py").write_text(JOBLIB)
+    first, again = (train("train.py", level="fixed-seed", seed=3) for _ in range(2))
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == again.stdout
+    numbers = re.findall(r"0\.\d+", first.stdout)
+    assert len(set(numbers)) == len(numbers) == 6
 
 
 CARTPOLE = """

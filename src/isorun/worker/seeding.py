@@ -33,6 +33,8 @@ _IMPORT_SYSTEM = "<frozen importlib"
 # A wider number that a library passes on was drawn from another generator, which follows the run's seed already.
 _WIDE = 2**32
 _MOST_REMEMBERED = 65_536
+_NUMBERS_OF_RANKS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+_MOST_RANKS_TOLD = 8
 
 
 class Caller(NamedTuple):
@@ -211,15 +213,21 @@ class SeedTaker:
         Each of those has a number of its own, as it would have fresh entropy of its own. Programs that the training
         starts otherwise keep the run's seed: the one that trains may be started by a wrapper.
         """
-        if self._recorder.is_main_process:
-            return seed if not self._forks else replacement(seed, "process", self._forks)
-        name = _name_among_processes()
-        if not (self._recorder.rank or name or self._forks):
-            return seed
-        new = replacement(seed, "process", (*self._forks, self._recorder.rank, *name))
-        told = " ".join([f"rank {self._recorder.rank}", *map(str, name)])
-        self._recorder.note("process-seeded", f"{told}: generators of this process start from {new}")
-        return new
+        if self._recorder.is_main_process and self._forks:
+            return replacement(seed, "process", self._forks)
+        name = () if self._recorder.is_main_process else _name_among_processes()
+        if self._recorder.rank or name or self._forks:
+            return replacement(seed, "process", (*self._forks, self._recorder.rank, *name))
+        self._tell_ranks(seed)
+        return seed
+
+    def _tell_ranks(self, seed: int) -> None:
+        """The first rank tells what the others start from: most of them have nothing else to say, and leave no file."""
+        sizes = (os.environ.get(name, "") for name in _NUMBERS_OF_RANKS)
+        ranks = range(1, min(_MOST_RANKS_TOLD, max((int(size) for size in sizes if size.isdigit()), default=0)))
+        if ranks:
+            told = ", ".join(f"{rank} from {replacement(seed, 'process', (rank,))}" for rank in ranks)
+            self._recorder.note("process-seeded", f"generators of other ranks start from seeds of their own: {told}")
 
     def _become_child(self) -> None:
         """After a fork: the same requests must not give what the parent, or another of its children, gets."""
