@@ -97,8 +97,11 @@ def test_a_metric_that_the_study_does_not_judge_is_to_be_declared():
         conditions=(),
         primary=types.SimpleNamespace(name="loss"),
         metrics=[types.SimpleNamespace(name="loss")],
+        logged=("loss", "test_loss"),
     )
     found = Results(read_table({"seed": [1, 2], "loss": [0.5, 0.25]}), judged)
     assert found.value("loss") == "loss"
     with pytest.raises(InputError, match=r"judges no metric 'test_loss'[\s\S]*\[metrics\.test_loss\]"):
         found.value("test_loss")
+    with pytest.raises(InputError, match=r"no run left the metric 'f1'[\s\S]*test_loss"):
+        found.value("f1")

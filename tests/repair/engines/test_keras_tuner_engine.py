@@ -324,7 +324,9 @@ def test_what_is_offered_is_kept_in_the_engines_trials_tried_in_isoruns_and_rebu
     assert {one.name for one in tuner.oracle.get_space().space} == {"activation", "lr"}
     tuner.oracle.max_trials = 3
     plan = RepairPolicy(0, seed=0).plan(search, 2)
-    edits = {"isorun.momentum": "0.9", "isorun.initialiser": "he_uniform", "isorun.end_learning_rate": "1e-1"}
+    # The optimizer among them: the one that a plan draws may have no momentum.
+    edits = {"isorun.optimizer": "sgd", "isorun.momentum": "0.9", "isorun.initialiser": "he_uniform"}
+    edits["isorun.end_learning_rate"] = "1e-1"
     action = replace(plan.action, parameters={**plan.action.parameters, **edits})
     attach(tuner, Planned(2, plan=replace(plan, action=action))).search(**data())
     last = read_project(tmp_path / "p").trials[2]
