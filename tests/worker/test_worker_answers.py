@@ -430,6 +430,34 @@ def test_settings_of_torch_against_deterministic_are_answered_with_file_and_line
     assert trained.of_kind("environment")[0]["effective"]["open"] == []
 
 
+HELPERS = """
+import os
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Threads(Dataset):
+    def __len__(self):
+        return 2
+    def __getitem__(self, index):
+        return torch.full((3, 256, 256), float(torch.get_num_threads())).neg().neg().mean()
+
+torch.rand(500, 500).sin().sum()  # starts the threads, which a forked child does not have
+print(torch.get_num_threads(), [float(batch.round()) for batch in DataLoader(Threads(), None, num_workers=1)])
+if not os.fork():
+    torch.set_num_threads(1)
+    os._exit(torch.get_num_threads())
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def test_helpers_have_the_threads_they_take(train, tmp_path):
+    """A forked process in which torch has several threads waits for those that the fork left behind, for good."""
+    (tmp_path / "train.py").write_text(HELPERS)
+    trained = train("train.py", level="deterministic", seed=3, extra={"OMP_NUM_THREADS": "2"})
+    assert trained.stdout.splitlines() == ["2 [1.0, 1.0]", "1"], trained.stderr
+    assert [note for note in trained.of_kind("note") if note["code"] == "setting-answered"] == []
+
+
 def test_below_deterministic_settings_are_the_trainings_own(train, tmp_path):
     (tmp_path / "train.py").write_text(SETTINGS)
     trained = train("train.py", level="fixed-seed", seed=3)

@@ -534,10 +534,12 @@ class Answers:
 
         setattr(owner, name, followed)
 
-    def answer(self, owner: Any, name: str, told: str, wanted: Any, **also: Any) -> None:
+    def answer(
+        self, owner: Any, name: str, told: str, wanted: Any, left: Callable[[str], bool] = lambda _: False, **also: Any
+    ) -> None:
         """From now on `owner.name(value)` sets `wanted`, whatever it is given; nothing where there is no such call.
 
-        also: what else the call is given then.
+        left: whether a call from a module is left alone. also: what else the call is given otherwise.
         """
         original: Callable[..., Any] | None = getattr(owner, name, None)
         if original is None:
@@ -545,7 +547,8 @@ class Answers:
 
         @functools.wraps(original)
         def answered(value: Any, *args: Any, **kwargs: Any) -> Any:
-            if value != wanted and not getattr(_thread, "suspended", False):
+            asked = value != wanted and not getattr(_thread, "suspended", False)
+            if asked and not left(sys._getframe(1).f_globals.get("__name__", "")):  # noqa: SLF001
                 where = calling().where
                 message = f"{told} was to be {shortened(value)} at {where}; the level answered with {wanted}"
                 self._recorder.note_at("setting-answered", (told, where), message)

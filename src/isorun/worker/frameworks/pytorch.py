@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import sys
 import warnings
 from types import ModuleType
@@ -339,7 +340,13 @@ def _answer_settings(torch: ModuleType, settings: Settings, recorder: Recorder) 
     _answer_cudnn(torch, answers, "benchmark", wanted=False)
     _answer_kernels(torch, answers)
     if settings.threads is not None:
-        answers.answer(torch, "set_num_threads", "torch.set_num_threads", settings.threads)
+        trains = os.getpid()
+
+        def is_a_helpers(module: str) -> bool:
+            """A loader's worker takes one thread, and so may who forks: more of them wait for each other for good."""
+            return os.getpid() != trains or module.startswith("torch.utils.data.")
+
+        answers.answer(torch, "set_num_threads", "torch.set_num_threads", settings.threads, is_a_helpers)
     for name, told in _PRECISIONS.items():
         answers.tell(torch._C, name, told)  # noqa: SLF001
     _answer_property(torch, "allow_tf32", getattr(torch._C, "_set_cudnn_allow_tf32", None))  # noqa: SLF001
