@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from isorun.sources import Found, describe, lines, merged, rows
@@ -202,6 +202,7 @@ fragments = st.one_of(signs, words, st.just("1" * 400), st.just("Accuracy of the
 
 
 @given(st.lists(st.one_of(st.text(), st.lists(fragments).map("".join)), max_size=20))
+@example(["1" + "0" * 310 + "%|LOSS"])
 def test_no_text_makes_reading_fail_and_series_stay_equally_long(lines: list[str]) -> None:
     found = scan_text("\n".join(lines))
     describe(found)

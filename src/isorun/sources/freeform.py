@@ -303,7 +303,7 @@ class _Reader:
             self._take_count(token, label)
         elif kind == "percent" and (token["bar"] is not None or label.ends_in_bar):
             self._bar_counts_epochs = label.plural_epochs
-            self._bar_percent = int(float(written_number(token)))
+            self._bar_percent = int(min(float(written_number(token)), 1000.0))  # more digits than a float has are inf
         elif label.role is Role.IN_BRACKETS:
             self._take_average(token, after_value)
         elif kind != "junk" and label.role is not Role.NOTHING:
