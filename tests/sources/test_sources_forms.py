@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import pytest
 
@@ -176,3 +177,10 @@ def test_the_epoch_or_step_on_a_line_becomes_the_step(line: str, step: float) ->
 def test_a_number_whose_comma_is_unclear_is_named_in_a_note(text):
     assert [note.code for note in scan_text(text).notes] == ["stdout.left-out"]
     assert "left out: loss: the comma in its number" in scan_text(text).notes[0].message
+
+
+def test_what_the_parser_says_of_a_printed_line_is_not_printed(capfd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        scan_text("{'loss': 1if 0.5}")
+    assert capfd.readouterr().err == ""

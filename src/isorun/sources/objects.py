@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -231,14 +232,13 @@ def _parsed(text: str) -> Any:
 
 
 def _literal(text: str) -> Any:
-    """A Python literal, read without running anything; None when it is none.
-
-    Not with a backslash, over which the parser may print warnings of its own.
-    """
+    """A Python literal, read without running anything; None when it is none. The parser may warn of what it reads."""
     if "\\" in text:
         return None
     try:
-        return ast.literal_eval(_BARE_WORD.sub(lambda found: f"'{found[0]}'", text))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            return ast.literal_eval(_BARE_WORD.sub(lambda found: f"'{found[0]}'", text))
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
         return None
 
