@@ -237,7 +237,7 @@ def _literal(text: str) -> Any:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
+            warnings.simplefilter("ignore")
             return ast.literal_eval(_BARE_WORD.sub(lambda found: f"'{found[0]}'", text))
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
         return None
