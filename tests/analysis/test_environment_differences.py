@@ -44,7 +44,7 @@ def run(path=None, value=None, **changes):
     """A run, of which the fact at the dotted path has another value."""
     content = json.loads(json.dumps({"effective": EFFECTIVE, "requested": REQUESTED, "made": MADE}))
     if path is not None:
-        *folders, name = path.split("/")
+        *folders, name = path.split(".")
         part = content
         for folder in folders:
             part = part.setdefault(folder, {})
@@ -55,7 +55,7 @@ def run(path=None, value=None, **changes):
 def test_a_variable_of_the_study_is_one_difference():
     cells = [replace(make_cell(), environment_content={"env": {"PYTHONHASHSEED": value}}) for value in ("1", "2")]
     first, second = (
-        replace(run("effective/variables/PYTHONHASHSEED", value), cell=cell)
+        replace(run("effective.variables.PYTHONHASHSEED", value), cell=cell)
         for value, cell in zip(("1", "2"), cells, strict=True)
     )
     assert [item.what for item in difference_of(first, second).differences] == ["study variable PYTHONHASHSEED"]
@@ -68,36 +68,36 @@ def differing(path, value, **changes):
 @pytest.mark.parametrize(
     ("path", "value", "what", "kind"),
     [
-        ("effective/switches/torch/device", "cpu", "switches.torch.device", NUMERICS),
-        ("effective/gpu/devices", ["A100"], "gpu.devices", NUMERICS),
-        ("effective/torch/version", "2.12.0", "torch.version", NUMERICS),
-        ("effective/packages/numpy", "1.26.4", "packages.numpy", NUMERICS),
-        ("effective/packages/pillow", "10.0", "packages.pillow", NUMERICS),
-        ("effective/work/seconds", 1.25, "work.seconds", COSMETIC),
-        ("effective/work/first_step/cpu_seconds", 1.25, "work.first_step.cpu_seconds", COSMETIC),
-        ("effective/work/steps", 5, "work.steps", NUMERICS),
-        ("effective/packages/tqdm", "3.0", "packages.tqdm", COSMETIC),
-        ("effective/switches/torch/cpu", "avx512", "switches.torch.cpu", NUMERICS),
-        ("effective/switches/torch/onednn", "off", "switches.torch.onednn", NUMERICS),
-        ("requested/switches/onednn", "off", "requested.switches.onednn", NUMERICS),
-        ("effective/switches/torch/tf32", "on", "switches.torch.tf32", NUMERICS),
-        ("effective/gpu/cudnn", 90000, "gpu.cudnn", NUMERICS),
-        ("effective/gpu/driver", "NVRM version: 550.2", "gpu.driver", NUMERICS),
-        ("effective/torch/threads", 1, "torch.threads", NUMERICS),
-        ("requested/threads", 1, "requested.threads", NUMERICS),
-        ("made/python", "/opt/python", "made.python", COSMETIC),
-        ("made/image_id", "sha256:ab", "made.image_id", NUMERICS),
-        ("effective/torch/cudnn_benchmark", True, "torch.cudnn_benchmark", NUMERICS),
-        ("effective/cpu/model", "Xeon", "cpu.model", NUMERICS),
-        ("effective/variables/OMP_NUM_THREADS", "1", "variables.OMP_NUM_THREADS", NUMERICS),
-        ("effective/variables/KMP_BLOCKTIME", "0", "variables.KMP_BLOCKTIME", SPEED),
-        ("effective/python/version", "3.12.1", "python.version", NUMERICS),
-        ("effective/platform/libc", "glibc 2.41", "platform.libc", NUMERICS),
-        ("effective/platform/kernel", "Linux 5", "platform.kernel", SPEED),
-        ("effective/platform/os", "Ubuntu", "platform.os", COSMETIC),
-        ("effective/python/executable", "/opt/python", "python.executable", COSMETIC),
-        ("effective/cpu/logical", 16, "cpu.logical", SPEED),
-        ("effective/something_new", 1, "something_new", NUMERICS),
+        ("effective.switches.torch.device", "cpu", "switches.torch.device", NUMERICS),
+        ("effective.gpu.devices", ["A100"], "gpu.devices", NUMERICS),
+        ("effective.torch.version", "2.12.0", "torch.version", NUMERICS),
+        ("effective.packages.numpy", "1.26.4", "packages.numpy", NUMERICS),
+        ("effective.packages.pillow", "10.0", "packages.pillow", NUMERICS),
+        ("effective.work.seconds", 1.25, "work.seconds", COSMETIC),
+        ("effective.work.first_step.cpu_seconds", 1.25, "work.first_step.cpu_seconds", COSMETIC),
+        ("effective.work.steps", 5, "work.steps", NUMERICS),
+        ("effective.packages.tqdm", "3.0", "packages.tqdm", COSMETIC),
+        ("effective.switches.torch.cpu", "avx512", "switches.torch.cpu", NUMERICS),
+        ("effective.switches.torch.onednn", "off", "switches.torch.onednn", NUMERICS),
+        ("requested.switches.onednn", "off", "requested.switches.onednn", NUMERICS),
+        ("effective.switches.torch.tf32", "on", "switches.torch.tf32", NUMERICS),
+        ("effective.gpu.cudnn", 90000, "gpu.cudnn", NUMERICS),
+        ("effective.gpu.driver", "NVRM version: 550.2", "gpu.driver", NUMERICS),
+        ("effective.torch.threads", 1, "torch.threads", NUMERICS),
+        ("requested.threads", 1, "requested.threads", NUMERICS),
+        ("made.python", "/opt/python", "made.python", COSMETIC),
+        ("made.image_id", "sha256:ab", "made.image_id", NUMERICS),
+        ("effective.torch.cudnn_benchmark", True, "torch.cudnn_benchmark", NUMERICS),
+        ("effective.cpu.model", "Xeon", "cpu.model", NUMERICS),
+        ("effective.variables.OMP_NUM_THREADS", "1", "variables.OMP_NUM_THREADS", NUMERICS),
+        ("effective.variables.KMP_BLOCKTIME", "0", "variables.KMP_BLOCKTIME", SPEED),
+        ("effective.python.version", "3.12.1", "python.version", NUMERICS),
+        ("effective.platform.libc", "glibc 2.41", "platform.libc", NUMERICS),
+        ("effective.platform.kernel", "Linux 5", "platform.kernel", SPEED),
+        ("effective.platform.os", "Ubuntu", "platform.os", COSMETIC),
+        ("effective.python.executable", "/opt/python", "python.executable", COSMETIC),
+        ("effective.cpu.logical", 16, "cpu.logical", SPEED),
+        ("effective.something_new", 1, "something_new", NUMERICS),
     ],
 )
 def test_every_kind_of_fact_is_sorted_by_what_it_can_change(path, value, what, kind):
@@ -109,7 +109,7 @@ def test_every_kind_of_fact_is_sorted_by_what_it_can_change(path, value, what, k
 
 def test_a_math_library_is_told_by_its_hash_whatever_its_file_is_called():
     other = [{"name": "libscipy_openblas64_-99999999.so", "size": 1, "sha256": "bb" * 32}]
-    (found,) = differing("effective/libraries", other)
+    (found,) = differing("effective.libraries", other)
     assert found.to_json() == {
         "what": "math library libscipy_openblas64_.so",
         "first": "aa" * 6,
@@ -121,7 +121,7 @@ def test_a_math_library_is_told_by_its_hash_whatever_its_file_is_called():
 
 
 def test_the_most_suspicious_stands_first():
-    other = run("effective/packages/tqdm", "3.0", cell=make_cell(Level.FIXED_SEED), launch="fresh", started_at="later")
+    other = run("effective.packages.tqdm", "3.0", cell=make_cell(Level.FIXED_SEED), launch="fresh", started_at="later")
     inside = other.environment["effective"]
     inside["torch"]["threads"], inside["switches"]["torch"]["device"] = 1, "cpu"
     found = difference_of(run(), other).differences
@@ -149,8 +149,8 @@ def test_seeds_are_no_environment_but_are_said():
 
 
 def test_code_and_files_are_compared():
-    other = run("requested/given_files", [{"path": "data.csv", "sha256": "bb" * 32}], code={"commit": "b" * 40})
-    mine = run("requested/given_files", [{"path": "data.csv", "sha256": "aa" * 32}], code={"commit": "a" * 40})
+    other = run("requested.given_files", [{"path": "data.csv", "sha256": "bb" * 32}], code={"commit": "b" * 40})
+    mine = run("requested.given_files", [{"path": "data.csv", "sha256": "aa" * 32}], code={"commit": "a" * 40})
     found = {item.what: item.kind for item in difference_of(mine, other).differences}
     assert found == {"code.commit": NUMERICS, "file data.csv": NUMERICS}
 
@@ -176,7 +176,7 @@ def test_no_secret_is_shown(name):
     assert [item.what for item in found.differences] == [f"study variable {name}"]
     assert SECRET not in json.dumps(found.to_json())
     assert SECRET[::-1] not in json.dumps(found.to_json())
-    told = run(f"effective/variables/{name}", SECRET)
+    told = run(f"effective.variables.{name}", SECRET)
     assert SECRET not in json.dumps(difference_of(run(), told).to_json())
 
 

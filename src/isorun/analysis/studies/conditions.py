@@ -404,7 +404,7 @@ def _differing(code: Mapping[str, Any], name: str) -> tuple[Any, str]:
 
 
 def _edited_while_running(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
-    noted = [note.message for record in records for note in record.notes if note.code == "edited-while-running"]
+    noted = _noted(records, "edited-while-running")
     if noted:
         yield Condition(
             "edited-while-running",
@@ -427,8 +427,14 @@ def _edited_files(records: Sequence[RunRecord]) -> list[str]:
     return sorted(path for path, digests in seen.items() if len(digests) > 1)
 
 
+def _noted(records: Sequence[RunRecord], code: str) -> list[str]:
+    """What the runs with such a note say in it, one message a run."""
+    first = (next((note for note in record.notes if note.code == code), None) for record in records)
+    return [note.message for note in first if note is not None]
+
+
 def _ended_early(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
-    noted = [note.message for record in records for note in record.notes if note.code == "ended-early"]
+    noted = _noted(records, "ended-early")
     if noted:
         yield Condition(
             "ended-early",
@@ -448,7 +454,7 @@ def _launch_mixed(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits
 
 
 def _bad_return(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
-    noted = [note.message for record in records for note in record.notes if note.code == "bad-return"]
+    noted = _noted(records, "bad-return")
     if noted:
         yield Condition(
             "bad-return",
@@ -458,19 +464,18 @@ def _bad_return(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) 
 
 
 def _several_trainings(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
-    noted = [next((note for note in record.notes if note.code == "several-trainings"), None) for record in records]
-    told = [note.message for note in noted if note]
-    if told:
+    noted = _noted(records, "several-trainings")
+    if noted:
         yield Condition(
             "several-trainings",
-            f"in {len(told)} of {some(len(records), 'run')} there was more than one training: {told[0]}",
+            f"in {len(noted)} of {some(len(records), 'run')} there was more than one training: {noted[0]}",
             "make each a run of its own: without -m, or as configs of a study; or judge one of them: --metric NAME@JOB",
         )
 
 
 def _lock_of_the_study(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     """Versions of the code are compared with the same packages: one that was written for others may be misjudged."""
-    noted = [note.message for record in records for note in record.notes if note.code == "lock-of-the-study"]
+    noted = _noted(records, "lock-of-the-study")
     if noted:
         lock = records[0].cell.environment_content.get("settings", {}).get("lock", "LOCK")
         yield Condition(
@@ -482,12 +487,11 @@ def _lock_of_the_study(_key: GroupKey, records: Sequence[RunRecord], _units: Run
 
 
 def _shared_device(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
-    noted = [next((note for note in record.notes if note.code == "shared-device"), None) for record in records]
-    sharing = [note.message for note in noted if note]
-    if sharing:
+    noted = _noted(records, "shared-device")
+    if noted:
         yield Condition(
             "shared-device",
-            f"{len(sharing)} of {some(len(records), 'run')} shared a device ({sharing[0]}): their times do not "
+            f"{len(noted)} of {some(len(records), 'run')} shared a device ({noted[0]}): their times do not "
             "compare, and what is chosen by speed or free memory may have changed values",
             "lower --jobs, or give more --devices",
         )
@@ -500,7 +504,7 @@ def _checkout_changed(_key: GroupKey, records: Sequence[RunRecord], _units: RunU
         "checkout-written": "let the training write to {run_dir}, which is kept; what it downloads belongs into links",
     }
     for code, next_step in steps.items():
-        noted = [note.message for record in records for note in record.notes if note.code == code]
+        noted = _noted(records, code)
         if noted:
             yield Condition(code, f"{noted[0]} ({len(noted)} of {some(len(records), 'run')})", next_step)
 
