@@ -25,7 +25,7 @@ from isorun.analysis.evidence import Condition, first_of
 from isorun.analysis.evidence.run_units import BY_DIGESTS, BY_NUMBERS, BY_WEIGHTS, Bits, bits_of, run_units
 from isorun.analysis.sequential.change_search import AbstractChangeSearch, BitSearch, Wanted
 from isorun.analysis.studies.bisection import BITS, DRY_RUN, SCORE, Bisection, BisectionQuestion, Stretch, bisection_of
-from isorun.analysis.studies.study_result import StudyResult, run_table
+from isorun.analysis.studies.study_result import StudyResult, not_logged, run_table
 from isorun.errors import InputError, IsorunError, NothingRecorded, StudyError, known_names
 from isorun.execution import AbstractExecutor
 from isorun.questions import study_results
@@ -372,9 +372,7 @@ class _Halving(AbstractAgenda):
         chosen = self._question.metric or (analysed.primary.name if analysed.primary else "")
         if chosen and chosen in analysed.logged:
             return chosen
-        allowed = known_names(chosen, analysed.logged) or "none was found in their output"
-        what = f"no run left the metric {chosen!r}" if chosen else "no run left a metric"
-        raise InputError(what, allowed=allowed, hint="isorun scan shows what is read from output")
+        raise not_logged(chosen, analysed.logged)
 
     def _refuse_broken(self, stretch: Stretch) -> None:
         """An end that does not run, or that gives other bits each time, leaves nothing to hold others against."""

@@ -32,7 +32,7 @@ from isorun.analysis.sequential import Decision, Looks, Plan, Verdict, continued
 from isorun.analysis.sequential.rules import planned_rule
 from isorun.analysis.sequential.verdict import PlanOptions, decide_by, next_action, plan_of
 from isorun.analysis.studies.selection import DEFAULT_SELECTIONS
-from isorun.analysis.studies.study_result import StudyResult, refuse_pooling
+from isorun.analysis.studies.study_result import StudyResult, not_logged, refuse_pooling
 from isorun.errors import InputError, IsorunError, NothingRecorded, known_names
 from isorun.execution import AbstractExecutor
 from isorun.questions import Results, study_results
@@ -527,10 +527,7 @@ def _refuse_unlogged(found: Results, value: str | None) -> None:
     assert found.study is not None
     name = found.value(value)
     if name not in found.study.logged:
-        allowed = known_names(name, found.study.logged) or "none was found in their output"
-        raise InputError(
-            f"no run left the metric {name!r}", allowed=allowed, hint="isorun scan shows what is read from output"
-        )
+        raise not_logged(name, found.study.logged)
 
 
 def _cells_where(study: Study, where: Mapping[str, str]) -> list[Cell]:

@@ -97,11 +97,11 @@ class Results:
         if chosen in self.table.columns and chosen not in metrics:
             what = f"the column {chosen!r} says which run it is, and not how good it was"
             raise InputError(what, allowed=", ".join(metrics), hint=hint)
-        if chosen and chosen not in self.table.columns and chosen not in self.study.logged:
-            allowed = known_names(chosen, self.study.logged) or "none was found in their output"
-            hint = "isorun scan shows what is read from output"
-            raise InputError(f"no run left the metric {chosen!r}", allowed=allowed, hint=hint)
         if chosen and chosen not in self.table.columns:
+            from isorun.analysis.studies.study_result import not_logged
+
+            if chosen not in self.study.logged:
+                raise not_logged(chosen, self.study.logged)
             raise InputError(
                 f"the study {self.study.study} judges no metric {chosen!r}",
                 allowed=known_names(chosen, metrics),

@@ -51,7 +51,7 @@ def _start(warm: bool) -> None:
     _die_of_interrupt_at_exit()
     follow_imports()
     closer = Closer(recorder, asked)
-    guarded(asked.folder, "looking at files", closer.touched_files_from)(touched.begin)
+    guarded(asked.folder, "looking at files", closer.follow_files)()
     atexit.register(guarded(asked.folder, "end of the worker", closer.close))
     if asked.steps is not None and recorder.is_main_process:
         from . import auditing  # most runs are not timed
@@ -195,9 +195,9 @@ class Closer:
         self._seed_option = ""
         self._touched: touched.TouchedFiles | None = None
 
-    def touched_files_from(self, begin: Callable[[str], touched.TouchedFiles]) -> None:
+    def follow_files(self) -> None:
         """From now on the files are looked at that the training writes."""
-        self._touched = begin(str(self._recorder.folder))
+        self._touched = touched.begin(str(self._recorder.folder))
 
     def close(self) -> None:
         """Record what can only be known at the end. `closing` says how long this took: it is not the training's."""

@@ -48,6 +48,7 @@ __all__ = [
     "StudySides",
     "analyse_study",
     "compare_levels",
+    "not_logged",
     "refuse_pooling",
     "run_table",
     "study_sides",
@@ -288,6 +289,12 @@ def study_sides(
         and all(_factor(group, name) == label for name, label in fixed.items())
     ]
     return StudySides(result, by, tuple(chosen))
+
+
+def not_logged(metric: str, logged: Iterable[str]) -> InputError:
+    """What to say where a metric is asked for that no run left. metric: empty where none is asked for."""
+    what = f"no run left the metric {metric!r}" if metric else "no run left a metric"
+    return InputError(what, allowed=known_names(metric, logged), hint="isorun scan shows what is read from output")
 
 
 def refuse_pooling(labels: Mapping[str, Iterable[str]], compared: str) -> None:
