@@ -74,7 +74,7 @@ def _picture_folders(folder: Path) -> None:
     drawn = np.random.default_rng(0)
     for part in ("train", "val"):
         for number in range(_IMAGES // 20):
-            path = folder / "made" / part / f"class{number % 4}" / f"{number}.png"
+            path = folder / "made" / part / f"class{number % 6}" / f"{number}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(drawn.integers(0, 256, (64, 64, 3), dtype=np.uint8)).save(path)
 
@@ -128,7 +128,7 @@ SCRIPTS: Final = {
     "timm": Script(
         "huggingface/pytorch-image-models",
         "train.py",
-        "made --model resnet18 --num-classes 4 --img-size 64 -b 16 --epochs 1 --workers 2 --device {device}",
+        "made --model resnet18 --num-classes 6 --img-size 64 -b 16 --epochs 1 --workers 2 --device {device}",
         "cuda.matmul.allow_tf32, cudnn.benchmark",
         _picture_folders,
     ),
