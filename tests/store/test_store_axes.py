@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isorun.store import content
 from isorun.store.content import pack_axis, unpack_axis
 
 floats = st.floats(allow_nan=True, allow_infinity=True)
@@ -59,3 +62,14 @@ def test_a_regular_axis_costs_two_bytes_a_point():
 def test_seconds_that_go_back_are_kept_as_they_are():
     seconds = [0.1, 0.3, 0.2]
     assert unpacked(range(3), seconds)[1].tolist() == seconds
+
+
+@given(st.lists(st.tuples(floats, floats), max_size=30), times)
+def test_many_points_are_packed_to_the_bits_of_few(points, seconds):
+    columns = [list(column) for column in zip(*points, strict=True)] or [[], []]
+    axes = [columns, [list(range(len(seconds))), seconds]]
+    few = [pack_axis(*axis) for axis in axes]
+    with mock.patch.object(content, "_FEW", -1):
+        content._range.cache_clear()
+        assert repr([pack_axis(*axis) for axis in axes]) == repr(few)
+    content._range.cache_clear()

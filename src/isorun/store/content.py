@@ -19,25 +19,27 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
+import operator
+import sys
+from array import array
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from types import ModuleType
 from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from isorun.errors import StoreConflict
 from isorun.study.records import Numbers, RunRecord, RunState, Series, canonical_json, content_digest, number_to_json
 
 __all__ = ["KnownAttempt", "PackedAxis", "digest_in_version_1", "is_known", "pack_axis", "stored_form", "unpack_axis"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
 _WIDEST_GAP = 2**16 - 1
 _FINEST_EXPONENT = -40
 _LARGEST_TICK_COUNT = 2.0**62
 _LATEST_SECOND = 2.0**62
+_FEW = 5_000
+"""So many points are packed without numpy. It gives the same bits."""
 
 
 class PackedAxis(NamedTuple):
@@ -58,9 +60,13 @@ class PackedAxis(NamedTuple):
 
 def pack_axis(steps: Sequence[float], seconds: Sequence[float]) -> PackedAxis:
     """Pack equally long steps and seconds."""
-    first_step, stride, kept_steps = _pack_steps(np.asarray(steps, dtype=np.float64))
-    exponent, first_tick, kept_seconds = _pack_seconds(np.asarray(seconds, dtype=np.float64))
+    first_step, stride, kept_steps = _pack_steps(_numbers(steps))
+    exponent, first_tick, kept_seconds = _pack_seconds(_numbers(seconds))
     return PackedAxis(len(steps), first_step, stride, kept_steps, exponent, first_tick, kept_seconds)
+
+
+def _numbers(values: Sequence[float]) -> Numbers:
+    return values if isinstance(values, Numbers) else Numbers(values)
 
 
 def unpack_axis(axis: PackedAxis) -> tuple[Numbers, Numbers]:
@@ -77,61 +83,81 @@ def unpack_axis(axis: PackedAxis) -> tuple[Numbers, Numbers]:
 @functools.lru_cache(maxsize=64)
 def _range(points: int, first: float, stride: float) -> Numbers:
     """The steps of a range; runs of a study mostly have the same ones, and then share them."""
-    return Numbers.unpacked((first + stride * np.arange(points)).astype("<f8").tobytes())
+    if points > _FEW:
+        np = _numpy()
+        with np.errstate(over="ignore"):
+            return Numbers(first + stride * np.arange(points))
+    return Numbers(map(first.__add__, map(stride.__mul__, map(float, range(points)))))
 
 
 def _from_gaps(axis: PackedAxis, exponent: int) -> Numbers:
-    gaps = np.frombuffer(axis.seconds, dtype="<u2")
-    ticks = np.empty(gaps.size + 1, dtype=np.int64)
-    ticks[0] = axis.first_tick
-    np.cumsum(gaps, out=ticks[1:])
-    ticks[1:] += axis.first_tick
-    return Numbers.unpacked(np.ldexp(ticks.astype(np.float64), exponent).astype("<f8").tobytes())
+    ticks = itertools.accumulate(_turned(array("H", axis.seconds)), initial=axis.first_tick)
+    return Numbers(map(_tick(exponent).__mul__, map(float, ticks)))
 
 
-def _pack_steps(steps: Floats) -> tuple[float, float, bytes | None]:
-    if not steps.size:
+def _pack_steps(steps: Numbers) -> tuple[float, float, bytes | None]:
+    if not steps:
         return 0.0, 0.0, None
-    first = float(steps[0]) + 0.0
-    stride = float(steps[1]) - first + 0.0 if steps.size > 1 else 0.0
-    if math.isfinite(first) and math.isfinite(stride):
-        with np.errstate(over="ignore"):
-            is_range = bool(np.array_equal(first + stride * np.arange(steps.size), steps))
-        if is_range:
-            return first, stride, None
-    return 0.0, 0.0, steps.astype("<f8").tobytes()
+    first = steps[0] + 0.0
+    stride = steps[1] - first + 0.0 if len(steps) > 1 else 0.0
+    if math.isfinite(first) and math.isfinite(stride) and _range(len(steps), first, stride) == steps:
+        return first, stride, None
+    return 0.0, 0.0, steps.packed()
 
 
-def _pack_seconds(seconds: Floats) -> tuple[int | None, int, bytes]:
-    exponent = _tick_exponent(seconds)
+def _pack_seconds(seconds: Numbers) -> tuple[int | None, int, bytes]:
+    exponent = _finest_exponent(seconds)
     if exponent is None:
-        return None, 0, seconds.astype("<f8").tobytes()
-    ticks = _in_ticks(seconds, exponent)
-    return exponent, int(ticks[0]), np.diff(ticks).astype("<u2").tobytes()
-
-
-def _tick_exponent(seconds: Floats) -> int | None:
-    """The exponent of the finest tick that works; None when the seconds have to be kept as they are."""
-    if seconds.size < 2 or not (np.abs(seconds) < _LATEST_SECOND).all():
-        return None
-    gaps = np.diff(seconds)
-    if gaps.min() < 0:
-        return None
-    widest = float(gaps.max())
-    exponent = max(_FINEST_EXPONENT, math.frexp(widest / _WIDEST_GAP)[1] - 2) if widest > 0 else _FINEST_EXPONENT
-    while not _fits(seconds, exponent):
+        return None, 0, seconds.packed()
+    while True:
+        if max(abs(seconds[0]), abs(seconds[-1])) * _tick(-exponent) < _LARGEST_TICK_COUNT:
+            ticks = _in_ticks(seconds, exponent)
+            with suppress(OverflowError):  # a gap that 16 bits do not hold
+                return exponent, ticks[0], _turned(array("H", _gaps(ticks))).tobytes()
         exponent += 1
-    return exponent
 
 
-def _fits(seconds: Floats, exponent: int) -> bool:
-    if np.abs(np.ldexp(seconds[[0, -1]], -exponent)).max() >= _LARGEST_TICK_COUNT:
-        return False
-    return bool(np.diff(_in_ticks(seconds, exponent)).max() <= _WIDEST_GAP)
+def _finest_exponent(seconds: Numbers) -> int | None:
+    """The exponent of the finest tick that may do; None when the seconds have to be kept as they are."""
+    gaps = _gaps(seconds)
+    if not gaps or not all(map((0.0).__le__, gaps)) or max(-seconds[0], seconds[-1]) >= _LATEST_SECOND:
+        return None
+    widest = max(gaps)
+    return max(_FINEST_EXPONENT, math.frexp(widest / _WIDEST_GAP)[1] - 2) if widest > 0 else _FINEST_EXPONENT
 
 
-def _in_ticks(seconds: Floats, exponent: int) -> Integers:
-    return np.rint(np.ldexp(seconds, -exponent)).astype(np.int64)
+def _in_ticks(seconds: Numbers, exponent: int) -> array[int]:
+    if len(seconds) > _FEW:
+        np = _numpy()
+        return array("q", np.rint(np.asarray(seconds) * _tick(-exponent)).astype(np.int64).tobytes())
+    return array("q", map(round, map(_tick(-exponent).__mul__, seconds)))
+
+
+def _tick(exponent: int) -> float:
+    """A power of two: multiplying by it changes the exponent alone."""
+    return math.ldexp(1.0, exponent)
+
+
+def _gaps(numbers: array[Any]) -> array[Any]:
+    if len(numbers) > _FEW:
+        np = _numpy()
+        with np.errstate(invalid="ignore", over="ignore"):
+            return array(numbers.typecode, np.diff(np.asarray(numbers)).tobytes())
+    return array(numbers.typecode, map(operator.sub, itertools.islice(numbers, 1, None), numbers))
+
+
+def _turned(gaps: array[int]) -> array[int]:
+    """To or from little-endian numbers."""
+    if sys.byteorder == "big":
+        gaps.byteswap()
+    return gaps
+
+
+def _numpy() -> ModuleType:
+    """Only for many numbers: to import it takes longer than all else that a study of a few runs asks of its store."""
+    import numpy as np  # noqa: PLC0415
+
+    return np
 
 
 class KnownAttempt(NamedTuple):
@@ -199,7 +225,7 @@ def _stored_series(record: RunRecord) -> dict[str, Series]:
     found = {}
     for metric, series in record.series.items():
         axis = (series.steps, series.seconds)
-        key = tuple(content_digest(np.asarray(column, dtype=np.float64).data) for column in axis)
+        key = tuple(content_digest(memoryview(_numbers(column))) for column in axis)
         if key not in rounded:
             rounded[key] = unpack_axis(pack_axis(*axis))
         found[metric] = Series(*rounded[key], series.values)
