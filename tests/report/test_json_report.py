@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from isorun.analysis.evidence import judged
-from isorun.analysis.studies import conditions
+from isorun.analysis.evidence import judged, shared_files
+from isorun.analysis.studies import conditions, group_conditions
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import json_report
 from isorun.report.study_view import study_view
@@ -42,9 +42,9 @@ def test_every_key_is_described(troubled):
     assert set(keys_of(json_report.to_json(troubled))) <= described
 
 
-@pytest.mark.parametrize("module", [conditions, judged])
+@pytest.mark.parametrize("module", [conditions, group_conditions, judged, shared_files])
 def test_every_warning_code_is_described(module):
-    codes = re.findall(r'Condition\(\s*"([a-z-]+)"', Path(module.__file__).read_text())
+    codes = re.findall(r'(?:Condition|_of_notes)\(\s*"([a-z-]+)"', Path(module.__file__).read_text())
     assert len(codes) > 1
     for code in codes:
         assert f"| `{code}` |" in DESCRIPTION

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from isorun.analysis.evidence import Condition
-from isorun.analysis.studies.conditions import independent_draws, why_merged
+from isorun.analysis.studies.group_conditions import independent_draws, why_merged
 from isorun.errors import InputError, NothingRecorded, known_names
 from isorun.repair.bugs import Limits
 from isorun.repair.diagnosis import Racing, SearchDiagnosis, diagnose

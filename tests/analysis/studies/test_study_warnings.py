@@ -1,9 +1,14 @@
 """Every warning, and that it keeps quiet when there is nothing to warn about."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from isorun import workflow
+from isorun.analysis.studies import group_conditions
+from isorun.analysis.studies.conditions import told_at_once
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.report.study_view import headline, verdict
 from isorun.study.cells import Level
@@ -421,3 +426,11 @@ def test_a_seed_that_differs_between_identical_runs_is_named_as_seen_open(study,
 def test_runs_that_were_ended_early_are_told(study, records):
     noted = changed(records, Level.DEFAULT, notes=(Note("ended-early", "isorun ended the training after 20 steps"),))
     assert "ended the training after 20 steps" in warnings_of(study, noted)["ended-early"].message
+
+
+def test_each_note_that_is_told_at_once_is_one_that_the_end_of_runs_looks_for(study, records):
+    """A run whose notes say nothing loads no analysis, so that the codes stand in two places."""
+    checks = Path(group_conditions.__file__).read_text()
+    codes = re.findall(r'(?:_of_notes\(\s*|_noted\(records, )"([a-z-]+)"', checks)
+    noted = replace(records[0], notes=tuple(Note(code, "as noted") for code in codes))
+    assert {condition.code for condition in told_at_once(study, [noted])} == workflow._TOLD_AT_ONCE

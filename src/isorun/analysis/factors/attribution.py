@@ -37,7 +37,7 @@ from isorun.analysis.mixed.hypotheses import variance_shares
 from isorun.analysis.mixed.model import mixed_model
 from isorun.analysis.mixed.result import VarianceShare
 from isorun.analysis.samples import FloatArray, adjusted
-from isorun.analysis.studies.conditions import NO_STREAMS
+from isorun.analysis.studies.group_conditions import NO_STREAMS
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.study_result import UNIT, StudyResult, StudySides, run_table, study_sides
 from isorun.errors import InputError
