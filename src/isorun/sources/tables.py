@@ -211,7 +211,7 @@ class Tables:
 
     def _begin(self, heading: _Heading) -> Row:
         self._in_rows = True
-        others = [name for name in heading.names if name.lower() in _OTHER_ROWS]
+        others = [name for name in heading.names if _names_other_rows(name)]
         self._runs = None
         if heading.boxed and [name.lower() for name in others] == ["run"]:
             self._runs, others = _Runs(heading.names.index(others[0])), []
@@ -273,6 +273,11 @@ class _SplitRows:
         return Row(
             [MetricValue(name, value, "table row") for name, value in pairs if value is not None and is_metric(name)]
         )
+
+
+def _names_other_rows(name: str) -> bool:
+    """Whether a column says whose row it is ("seed", "Trial name")."""
+    return not (is_metric(name) or _OTHER_ROWS.isdisjoint(re.split(r"[\s_\-./]+", name.lower())))
 
 
 def _texts(line: str) -> list[str]:
