@@ -552,8 +552,8 @@ _ABSL = re.compile(r"^[IWEF]\d{4} [\d:.]+\s+\d+ [\w./-]+:\d+\] ")
 _RANK = re.compile(
     r"^\s*(?:\([\w.:-]+ pid=\d+(?:, ip=[\d.]+)?\)|\[(?:rank|default)\s?\d+\]:?|\[\d+,\d+\]<std(?:out|err)>:)\s*"
 )
-# What says which of several processes a line is from; "0: epoch 1" is what `srun -l` makes of a line. "rank=10 rmse=0.9"
-# says what was set.
+# What says which of several processes a line is from; "0: epoch 1" is what `srun -l` makes of a line.
+# "rank=10 rmse=0.9" says what was set.
 _PROCESS = re.compile(
     r"""\s*\([\w.:-]+\ (?P<pid>pid=\d+)
         |\s*\[\d+,(?P<tagged>\d+)\]<std
@@ -639,6 +639,7 @@ class Section:
         self._lines = 0
 
     def end(self) -> None:
+        """The lines that follow are of no section."""
         self.split = ""
 
     def follow(self, line: str) -> None:

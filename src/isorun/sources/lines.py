@@ -156,7 +156,9 @@ class LineMetrics(AbstractSource):
     @property
     def _depends_on_lines_above(self) -> bool:
         """Whether what the next line says depends on the lines just above it."""
-        return bool(self._heading or self._section.split or self._looks_back or self._objects.open or self._tables.is_waiting)
+        return bool(
+            self._heading or self._section.split or self._looks_back or self._objects.open or self._tables.is_waiting
+        )
 
     def _learn(self, line: str, shape: bytes, row: Row | None) -> None:
         """Learn a shape when it is seen for the second time; what was printed once is not worth it."""
@@ -263,7 +265,7 @@ class LineMetrics(AbstractSource):
         return row
 
     def _tell_apart(self, row: Row, process: str) -> None:
-        """Keep what another process printed under the same name apart: a rank is named, whose pid it is nobody knows."""
+        """Keep what another process printed under the same name apart: a rank is named; a pid says nothing."""
         row.by_value = True
         if process.startswith("pid="):
             others = [value for value in row.values if self._processes.setdefault(value.name, process) != process]
