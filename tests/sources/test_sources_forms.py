@@ -129,6 +129,14 @@ NO_METRICS = [
     "Df Residuals:                     397",
     "{broken json: 0.5",
     "loss: abc",
+    "loss 10: 0.5",
+    "loss 1: 0.5, loss 2: 0.25",
+    "epoch 4 loss=1.#IND acc=1.#QNAN",
+    "precision: 16",
+    "errors: 0",
+    "top_p: 0.9",
+    "Epoch 0, global step 100: 'val_wer' reached 0.45 (best 0.45), saving model to '/x/val_wer=0.4.ckpt' as top 3",
+    "step=10, RunningAvgSamplesPerSec=100.1, MemAllocated=1.2GB",
 ]
 
 

@@ -460,3 +460,102 @@ def test_a_name_with_its_step_before_the_value_is_read(line: str, step: int) -> 
 )
 def test_dates_limits_and_speeds_give_nothing(line: str) -> None:
     assert not scan_text(line).series
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "[rank{}]: ",
+        "[GPU{}] ",
+        "Rank {}, ",
+        "[1,{}]<stdout>:",
+        "{}: ",
+        "rank={} ",
+        "[2024-05-06 10:00:00,123] [Rank {}] ",
+    ],
+)
+def test_what_other_ranks_print_does_not_replace_what_the_first_prints(prefix: str) -> None:
+    lines = [f"{prefix.format(rank)}epoch {epoch} loss 0.{epoch}{rank}" for epoch in range(1, 5) for rank in (1, 0)]
+    series = scan_text("\n".join(lines)).series
+    assert {name: list(points.values) for name, points in series.items()} == {
+        "loss": [0.1, 0.2, 0.3, 0.4],
+        "loss@rank1": [0.11, 0.21, 0.31, 0.41],
+    }
+    assert list(series["loss@rank1"].steps) == [1, 2, 3, 4]
+
+
+def test_ranks_that_are_not_equally_far_are_no_training_that_began_again() -> None:
+    found = scan_text("[rank0]: epoch 1 loss 0.5\n[rank1]: epoch 2 loss 0.3\n[rank0]: epoch 1 acc 0.9\n")
+    assert found.series["acc"].steps[0] == 1
+    assert [note.code for note in found.notes] == []
+
+
+def test_what_processes_without_a_rank_print_under_one_name_is_left_out_and_told() -> None:
+    found = scan_text("(Worker pid=10) epoch 1 loss 0.5 acc 0.1\n(Worker pid=11) epoch 1 loss 0.6\n")
+    assert set(found.series) == {"acc"}
+    assert [note.message for note in found.notes if "several processes" in note.message] != []
+
+
+def test_a_rank_that_was_set_is_no_process() -> None:
+    assert set(scan_text("rank=10 rmse=0.9\nLoRA rank: 16, loss 0.5\n").series) == {"rmse", "loss"}
+
+
+@pytest.mark.parametrize(
+    "heading", ["Validation", "=== Validation ===", "--- validating ---", "Validation set", "[Val]"]
+)
+def test_a_split_that_stands_alone_in_a_line_names_the_lines_below_until_the_next_epoch(heading: str) -> None:
+    block = "Epoch {0}\nloss: 0.{0}\nacc: 0.7\n{1}\nloss: 0.{0}5\nacc: 0.6\n"
+    series = scan_text("".join(block.format(epoch, heading) for epoch in (1, 2, 3))).series
+    assert list(series["loss"].values) == [0.1, 0.2, 0.3]
+    assert list(series["val_loss"].values) == [0.15, 0.25, 0.35]
+    assert list(series["val_acc"].values) == [0.6] * 3
+
+
+def test_an_epoch_below_a_split_that_stands_alone_belongs_to_the_training() -> None:
+    series = scan_text("Evaluation\naccuracy: 0.1\nEpoch 1 accuracy: 0.5\nEpoch 2 accuracy: 0.6\n").series
+    assert {name: list(points.values) for name, points in series.items()} == {
+        "eval_accuracy": [0.1],
+        "accuracy": [0.5, 0.6],
+    }
+
+
+def test_the_name_of_a_file_gives_no_value() -> None:
+    text = "Epoch 1 val_loss: 0.45678\nSaved '/x/epoch=1-val_loss=0.46.ckpt'\nSaved acc=0.9/model_f1=0.3.pt f1: 0.25\n"
+    found = scan_text(text)
+    assert {name: list(points.values) for name, points in found.series.items()} == {"val_loss": [0.45678], "f1": [0.25]}
+    assert found.results == {"f1": 0.25}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["=> loaded checkpoint (epoch 5, best_acc 0.88)", "Resuming from epoch 5, best_acc 0.88", "target_acc: 0.95"],
+)
+def test_what_another_training_left_or_what_is_aimed_at_is_no_value_of_this_one(line: str) -> None:
+    series = scan_text(f"{line}\nEpoch 6 acc: 0.5\n").series
+    assert {name: list(points.steps) for name, points in series.items()} == {"acc": [6]}
+
+
+def test_a_table_of_trials_is_left_out() -> None:
+    rows = "| Trial name | iter | loss |\n|---|---|---|\n| a_00 | 1 | 1.5 |\n| a_01 | 2 | 1.3 |\n"
+    found = scan_text(rows)
+    assert not found.series
+    assert "trial_name" in found.notes[0].message
+
+
+_BOX = """\
+┏━━━━━━━┳━━━━━━━━━┳━━━━━━━━━━┓
+┃       ┃         ┃ Validat… ┃
+┃ Epoch ┃ Loss    ┃ Loss     ┃
+┡━━━━━━━╇━━━━━━━━━╇━━━━━━━━━━┩
+│ 1     │ 0.12345 │ 0.2      │
+│       │ 678     │          │
+│ 2     │ 0.1     │ 0.3      │
+│       │ 7       │          │
+└───────┴─────────┴──────────┘
+"""
+
+
+def test_a_name_that_a_box_cut_off_is_not_read_and_a_number_that_it_wrapped_is_whole() -> None:
+    found = scan_text(_BOX)
+    assert {name: list(points.values) for name, points in found.series.items()} == {"Loss": [0.12345678, 0.1]}
+    assert any("cut off" in note.message for note in found.notes)

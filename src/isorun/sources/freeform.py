@@ -60,6 +60,8 @@ from isorun.sources.rows import (
 __all__ = [
     "Label",
     "Role",
+    "Section",
+    "is_about_loading",
     "is_about_settings",
     "is_an_aim",
     "is_text",
@@ -69,8 +71,10 @@ __all__ = [
     "message_of",
     "names_settings",
     "plain",
+    "process_of",
     "read_sentence",
     "read_text",
+    "without_files",
 ]
 
 # "max_epoch: 50" and "of max_iter: 4" tell how long it will go on, not where it is.
@@ -239,7 +243,9 @@ _GROUPS = re.compile(r"[ '’\u00a0\u2009\u202f]\d{3}(?!\d)")
 _SUM = re.compile(r"\s*[-+*]\s*[A-Za-z_]\w*\s*=")
 _MOST_BEFORE_GROUPS = 3
 _IN_SUM = "its number is part of a sum"
+_WIDTHS = frozenset(["4", "8", "16", "32", "64"])
 _SEVERAL = "several numbers follow its name"
+_NUMBERED = re.compile(rf"\s?[:=]\s*{_DIGITS}")  # "loss 2: 0.5": which loss, not how much
 _DECIMAL_COMMA = re.compile(r",\d+(?![\d.,])")
 _TOP_IN_NAME = re.compile(r"(?<=\b[Tt]op) (?=\d{1,3} [A-Za-z])")  # "Test top 5 accuracy: 98.4%": 5 is no value
 _RANGE_IN_NAME = re.compile(r"(?P<start>@\s?[\d.]+):(?=[\d.]+)")
@@ -384,11 +390,15 @@ class _Reader:
     def _take_value(self, token: re.Match[str], label: Label, written: str) -> None:
         is_percent = token["percent"] is not None or label.percent
         whole = written.lstrip("+-").isdigit() and not is_percent
-        if whole and (label.name.endswith("error") or (label.tight and label.role is Role.DOUBTFUL)):
+        if whole and (label.name.endswith(("error", "errors")) or (label.tight and label.role is Role.DOUBTFUL)):
             return
         if has_unclear_comma(token[0]) or _DECIMAL_COMMA.match(self._line, token.end()):
             self._row.by_value = True
             self._row.left_out.append(LeftOut(self._prefixed(label.name), UNCLEAR_COMMA))
+            return
+        if written in _WIDTHS and label.name.endswith(("precision", "bits")) and not is_percent:
+            self._row.by_value = True
+            self._row.left_out.append(LeftOut(self._prefixed(label.name), "it may be how wide numbers are"))
             return
         if why := self._is_not_the_value(token, label, written, whole=whole):
             self._row.left_out.append(LeftOut(self._prefixed(label.name), why))
@@ -403,6 +413,8 @@ class _Reader:
         if after_sum:
             return _IN_SUM
         if _GOES_ON.match(self._line, token.end()):
+            return _SEVERAL
+        if whole and label.form == _form("") and _NUMBERED.match(self._line, token.end()):
             return _SEVERAL
         if whole and label.form == _form("=") and _SUM.match(self._line, token.end()):
             self._after_sum = True
@@ -537,7 +549,20 @@ _LEVEL = re.compile(
     re.VERBOSE,
 )
 _ABSL = re.compile(r"^[IWEF]\d{4} [\d:.]+\s+\d+ [\w./-]+:\d+\] ")
-_RANK = re.compile(r"^\s*(?:\([\w.:-]+ pid=\d+(?:, ip=[\d.]+)?\)|\[(?:rank|default)\s?\d+\]:?)\s*")
+_RANK = re.compile(
+    r"^\s*(?:\([\w.:-]+ pid=\d+(?:, ip=[\d.]+)?\)|\[(?:rank|default)\s?\d+\]:?|\[\d+,\d+\]<std(?:out|err)>:)\s*"
+)
+# What says which of several processes a line is from; "0: epoch 1" is what `srun -l` makes of a line.
+# "rank=10 rmse=0.9" says what was set.
+_PROCESS = re.compile(
+    r"""\s*\([\w.:-]+\ (?P<pid>pid=\d+)
+        |\s*\[\d+,(?P<tagged>\d+)\]<std
+        |\s*(?P<labelled>\d{1,4}):\ +\[?(?=epoch|step\b|iter)
+        |\s*(?:rank|gpu|process|proc)\s?[:=\#]?\s?(?P<first>\d{1,4})(?=\s*[:,|]|\s+(?:epoch|step|iter)\b)
+        |.{0,60}?[\[(](?:rank|default|gpu|process|proc)\s?[:=\#]?\s?(?P<bracketed>\d{1,4})[\])]""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_PROCESS_WORDS = ("ank", "pid=", "default", "gpu", "GPU", "roc", "<std")
 _DAY_AND_LOGGER = re.compile(r"^\[\d\d/\d\d \d\d:\d\d:\d\d [\w.]+\]:?\s*")  # "[11/01 11:27:04 d2.utils.events]: "
 _DATED_LOGGER = re.compile(r"^\[?\d{4}-\d\d-\d\d[ T][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?\s*(?:[-|]\s+)?(?:[\w.]+\s+-\s+)?")
 
@@ -571,6 +596,68 @@ def message_of(line: str) -> str:
     return line
 
 
+def process_of(line: str) -> str:
+    """Which of several processes says that it printed the line: its rank ("0"), or "pid=7"; "" for most lines."""
+    if not (line[:1].isdigit() or any(word in line for word in _PROCESS_WORDS)):
+        return ""
+    found = _PROCESS.match(line)
+    return "" if found is None else next(filter(None, found.groups()), "").lstrip("0") or "0"
+
+
+# The name of a file says what was known when it was written, and often rounded.
+_FILE_END = re.compile(
+    r"\.(?:ckpt|pth?|pt2|bin|safetensors|h5|hdf5|keras|pkl|pickle|joblib|npz|npy|onnx|msgpack|params|pdparams|model|weights"
+    r"|tar|zip|json|csv|txt|log|png|jpg|pdf)(?![\w.=])"
+)
+
+
+def without_files(line: str) -> str:
+    """The line with blanks for names of files that have digits ("epoch=3-val_loss=0.46.ckpt"); all places stay."""
+    for found in _FILE_END.finditer(line):
+        start = max(line.rfind(sign, 0, found.start()) for sign in " \t\"'(`[<") + 1
+        if any(character.isdigit() for character in line[start : found.start()]):
+            line = f"{line[:start]}{' ' * (found.end() - start)}{line[found.end() :]}"
+    return line
+
+
+_BARE_HEADING = re.compile(r"[\s\-=*#>~_<\[(+|.:…─━═]*(?P<words>[A-Za-z]+(?: [A-Za-z]+){0,3})[\s\-=*#<>~_\])+|.…─━═]*$")
+_IN_HEADING = word_set(
+    """set phase results result metrics performance on the data model running run start starting begin stage step loop
+    in progress now split"""
+)
+_LONGEST_SECTION = 60
+
+
+class Section:
+    """The split of the data that a line by itself named ("Validation", "=== Test set ==="), for the lines below it.
+
+    It ends with an empty line after some with text, with the next heading, or where the next epoch or step begins.
+    """
+
+    def __init__(self) -> None:
+        self.split = ""
+        self._lines = 0
+
+    def end(self) -> None:
+        """The lines that follow are of no section."""
+        self.split = ""
+
+    def follow(self, line: str) -> None:
+        """Look whether a line begins a section or ends one."""
+        if (not self.split and len(line) > _LONGEST_SECTION) or (line and line[-1:].isdigit()):
+            self._lines += 1
+            return
+        if (found := _BARE_HEADING.match(plain(line))) is not None:
+            words = found["words"].lower().split()
+            splits = [SPLITS[word] for word in words if word in SPLITS]
+            if splits and all(word in SPLITS or word in _IN_HEADING for word in words):
+                self.split, self._lines = ("" if splits[-1] == "train" else splits[-1]), 0
+                return
+        self._lines += 1
+        if self._lines > _LONGEST_SECTION or (self._lines > 1 and not line.strip()):
+            self.split = ""
+
+
 def _may_have_a_prefix(line: str) -> bool:
     """Whether the line starts like a date, a time, a bracket or a level; cheap, since it is asked for every line."""
     first = line[:1]
@@ -580,9 +667,9 @@ def _may_have_a_prefix(line: str) -> bool:
 _SETTINGS = re.compile(r"\s*(?:\w*Namespace|\w*Config|\w*Arguments|args|hparams|params|parameters)\b\s*[:=]?\s*[({]")
 # What was set, or what a training starts from; before it has begun this is no result of it.
 _ABOUT_SETTINGS = re.compile(
-    r"""\s*(?:the\s+|using\s+|run\s+|training\s+|model\s+)?
+    r"""\s*(?:[=\-]+>\s*)?(?:the\s+|using\s+|run\s+|training\s+|model\s+)?
         (?:(?:config(?:uration)?|args|arguments|hyper-?\s?param(?:eter)?s|hparams|settings|options|flags)\s*[:=]
-          |(?:loading|loaded|resuming|resumed|restoring|restored)\b)""",
+          |(?P<loading>loading|loaded|resuming|resumed|restoring|restored)\b)""",
     re.VERBOSE | re.IGNORECASE,
 )
 _SETTING_KEY = re.compile(
@@ -596,7 +683,7 @@ _ASSIGNED = re.compile(
     re.IGNORECASE,
 )
 _KEYS_AT_LEAST = 2
-_AIM = re.compile(r"(?:target|goal|desired|required)[_\- ]", re.IGNORECASE)
+_AIM = re.compile(r"(?:target|goal|desired|required)[_\- ]|[\w.\- ]+[_\- ](?:goal|target)$", re.IGNORECASE)
 _SET = re.compile(r"=(?:True|False|None)\b")
 _SETTINGS_AT_LEAST = 3
 
@@ -608,10 +695,16 @@ def lists_settings(line: str) -> bool:
 
 def is_about_settings(line: str, row: Row) -> bool:
     """Whether a line tells what was set or loaded; an object does by two keys that only settings have, or by an aim."""
-    if _ABOUT_SETTINGS.match(message_of(line)) or names_settings(line):
+    if _ABOUT_SETTINGS.match(message_of(line)) or names_settings(line) or all(is_an_aim(v.name) for v in row.values):
         return True
     keys = len(_SETTING_KEY.findall(line)) if "{" in line else 0
     return keys >= _KEYS_AT_LEAST or (keys > 0 and any(is_an_aim(value.name) for value in row.values))
+
+
+def is_about_loading(line: str) -> bool:
+    """Whether a line tells what another training left ("=> loaded checkpoint (epoch 5, best_acc 0.88)")."""
+    found = _ABOUT_SETTINGS.match(message_of(line))
+    return found is not None and found["loading"] is not None
 
 
 def names_settings(line: str) -> bool:

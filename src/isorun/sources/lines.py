@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from isorun.sources import AbstractSource, Found
 from isorun.sources.freeform import (
+    Section,
+    is_about_loading,
     is_about_settings,
     is_an_aim,
     is_text,
@@ -27,8 +29,10 @@ from isorun.sources.freeform import (
     message_of,
     names_settings,
     plain,
+    process_of,
     read_sentence,
     read_text,
+    without_files,
 )
 from isorun.sources.objects import (
     Objects,
@@ -80,6 +84,8 @@ _WORDS = (
     "recall", "precision", "perplex", "dice", "nll", "r2", "inertia", "silhouette", "rmsle", "kappa",
 )  # fmt: skip
 _BEST_FOLLOWS = re.compile(r"\bbest (?:iteration|epoch|round|step|score)s?(?: is| was)?\s*:$", re.IGNORECASE)
+SEVERAL_PROCESSES = "several processes print it, and nothing says which is which"
+_ALL_UNCLEAR = frozenset([UNCLEAR_COMMA, SEVERAL_PROCESSES])
 _BESIDE_SETTINGS = "printed among settings before the training began"
 MOST_HELD = 20
 MOST_WRAPPED = 60
@@ -102,11 +108,13 @@ class LineMetrics(AbstractSource):
         self._objects = Objects()
         self._heading = ""
         self._last_split = ""
+        self._section = Section()
         self._cut_lines = 0
         self._epochs_are_named = False
         self._looks_back = False
         self._wrapped: list[str] = []
         self._held: list[tuple[Row, float, str]] = []
+        self._processes: dict[str, str] = {}
         self._shapes: dict[bytes, Template | None] = {}
         self._shapes_hold = True
         self._shapes_hold_for: tuple[bool, int] = (False, 0)
@@ -148,7 +156,9 @@ class LineMetrics(AbstractSource):
     @property
     def _depends_on_lines_above(self) -> bool:
         """Whether what the next line says depends on the lines just above it."""
-        return bool(self._heading or self._looks_back or self._objects.open or self._tables.is_waiting)
+        return bool(
+            self._heading or self._section.split or self._looks_back or self._objects.open or self._tables.is_waiting
+        )
 
     def _learn(self, line: str, shape: bytes, row: Row | None) -> None:
         """Learn a shape when it is seen for the second time; what was printed once is not worth it."""
@@ -187,6 +197,7 @@ class LineMetrics(AbstractSource):
             self._timeline.add(self._tables.unread(), seconds, line, "stdout")
         if not is_text(line):
             return
+        self._section.follow(line)
         if _is_promising(line):
             row = self._read(plain(line), seconds)
             if shape and len(line) <= LONGEST_TEMPLATE and line.isprintable():
@@ -240,6 +251,8 @@ class LineMetrics(AbstractSource):
     def _read(self, line: str, seconds: float) -> Row | None:
         if (row := self._row_of(line)) is None:
             return None
+        if row.values and (process := process_of(line)):
+            self._tell_apart(row, process)
         if self._holds_back(row, seconds, line):
             return row
         if self._looks_back:
@@ -251,9 +264,21 @@ class LineMetrics(AbstractSource):
         self._last_split = row.split if row.values else self._last_split
         return row
 
+    def _tell_apart(self, row: Row, process: str) -> None:
+        """Keep what another process printed under the same name apart: a rank is named; a pid says nothing."""
+        row.by_value = True
+        if process.startswith("pid="):
+            others = [value for value in row.values if self._processes.setdefault(value.name, process) != process]
+            row.left_out += [LeftOut(value.name, SEVERAL_PROCESSES) for value in others]
+        elif process != "0":
+            row.values = [value._replace(name=f"{value.name}@rank{process}") for value in row.values]
+            row.table = row.epoch is not None  # processes are not equally far
+
     def _holds_back(self, row: Row, seconds: float, line: str) -> bool:
         """Whether a row is one of settings: it counts only if the output has nothing else, what is aimed at never."""
-        if not row.values or row.has_clock or self._timeline.has_begun or not is_about_settings(line, row):
+        if not row.values or self._timeline.has_begun or not is_about_settings(line, row):
+            return False
+        if row.has_clock and not is_about_loading(line):
             return False
         beside_results = names_settings(line)
         if self._held and beside_results:  # settings are told once: these are results, a line for each setting
@@ -290,6 +315,8 @@ class LineMetrics(AbstractSource):
             return row
         as_printed = line
         line = unwrapped(self._shortened(line))
+        if "." in line:
+            line = without_files(line)
         if "R^2" in line:
             line = line.replace("R^2", "R2 ")
         if left_out := pieces_of_an_object(line):
@@ -304,8 +331,11 @@ class LineMetrics(AbstractSource):
         if may_be_a_sentence(message) and (row := read_sentence(message)) is not None:
             return row
         goes_on = message.startswith((" * ", "* "))
-        split = self._last_split if goes_on else self._heading
+        split = self._last_split if goes_on else self._heading or self._section.split
         row = read_text(message, split=split, epochs_are_named=self._epochs_are_named)
+        if row.has_clock and self._section.split and split == self._section.split:
+            self._section.end()  # the training goes on
+            row = read_text(message, epochs_are_named=self._epochs_are_named)
         row.shift(len(line) - len(message))
         row.by_value = row.by_value or goes_on or line != as_printed
         if not (row.values or row.has_clock or row.total):
@@ -426,7 +456,7 @@ class Timeline:
         for value in row.doubtful:
             self._remember_not_taken(value, line)
         for item in row.left_out:
-            if item.why == UNCLEAR_COMMA and len(self._unclear) < MOST_METRICS:
+            if item.why in _ALL_UNCLEAR and len(self._unclear) < MOST_METRICS:
                 self._unclear.add(item.name)
             names = self._left_out.setdefault(item.why, {})
             if len(names) < MOST_NAMES_IN_NOTE:

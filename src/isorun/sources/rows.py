@@ -101,9 +101,10 @@ _NEVER: Final = word_set(
     """time times uptime eta etas elapsed remaining runtime duration dur second seconds sec secs ms msec minutes min
     hours speed throughput ips fps memory mem ram vram gpu cpu size weight weights coef coefficient lambda smoothing
     scale patience threshold thresh fn func function type date timestamp pid port version seed wait
-    initscore pavg df ci progress"""
+    initscore pavg df ci progress wps ups wpb bsz wall"""
 )
-_PER_SECOND: Final = ("/s", "/sec", "/second")
+_PER_SECOND: Final = ("/s", "/sec", "/second", "persec", "persecond")
+_SAMPLING: Final = frozenset(["top", "top_k", "top_p", "top-k", "top-p"])  # "top 3" counts, and how text is sampled
 _OBJECTIVES: Final = frozenset(["objective_function", "cost_function"])  # a number after it can only be its value
 _NEVER_ALONE: Final = word_set(
     """epoch epochs ep step steps iter iters iteration iterations it round update batch batches sample samples image
@@ -136,6 +137,8 @@ def is_never(name: str) -> bool:
     parts = _parts(name)
     if not parts or any(part in _NEVER for part in parts) or name.lower().endswith(_PER_SECOND):
         return name.lower() not in _OBJECTIVES
+    if name.lower().rpartition(".")[2] in _SAMPLING:
+        return True
     return not any(_is_metric_word(part) for part in parts) and any(part in _NEVER_ALONE for part in parts)
 
 
@@ -219,6 +222,7 @@ TOKEN = re.compile(
         | (?<=\d)\d*/\d+/\d+                                       # 01/02/2024
         | (?<=\d)\d*(?:\.\d+){{2,}}[\w.+:-]*                         # 2.13.0+cpu  127.0.0.1:6006
         | {_REST}(?:[A-Za-zµ_]\w*)(?:/\w+)?                         # 3ms/step  54.26it/s  12.5MB
+        | {_REST}\#(?:IND|INF|QNAN|SNAN)\w*                          # 1.#IND
         | {_REST}\ (?:s|secs?|seconds|ms|minutes|hours|it/s|s/it|[kKMGT]i?B)(?![\w/])
       )
     | (?<=\d)(?P<count>\d*)(?:\s*/\s*|\ (?:out\ )?of\ )(?P<total>\d+)(?![\w.]\d|/|\w)

@@ -19,11 +19,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from isorun.sources.rows import (
     SPLITS,
     UNCLEAR_COMMA,
+    VOCABULARY,
     LeftOut,
     MetricValue,
     Row,
@@ -55,6 +57,8 @@ _NO_VALUE = frozenset(["", "-", "--", "---", "—", "–", "n/a", "na", "none", 
 _STARTS_WITH_A_DIGIT = re.compile(r"(?<![\w.])[-+.]?\d")
 _MARKS = "*†‡"
 _DOES_NOT_FIT = "a row of its table does not fit the heading"
+_NAME_IS_CUT = "its name in the heading is cut off"
+_MOST_LINES_OF_NAMES = 8
 _NO_NUMBER = "a cell of its table is no number"
 
 
@@ -113,9 +117,12 @@ class Tables:
         self._box = _SectionedBox()
         self._classes: list[str] = []
         self._before = ""
+        self._above: list[str] = []
         self._unread: list[str] = []
         self._by_split = _SplitRows()
         self._in_rows = False
+        self._in_heading = False
+        self._row_above: list[_Cell] = []
         self.headings = 0
 
     @property
@@ -131,6 +138,8 @@ class Tables:
     def remember(self, line: str) -> None:
         """Keep a line without metrics: it may name the columns of a frame whose index is named in the line below."""
         self._before = line
+        is_of_a_box = _BORDER.search(line) is not None and not _RULE.match(line)
+        self._above = [*self._above, line][-_MOST_LINES_OF_NAMES:] if is_of_a_box else []
         if not line.strip() or _RULE.match(line) or (self._unread and line.strip().lower() in _SPLIT_COLUMNS):
             return
         self._unread = _metric_columns(line) if "  " in line or _BORDER.search(line) else []
@@ -139,6 +148,7 @@ class Tables:
     def forget(self) -> None:
         """A line with numbers that is no row came between."""
         self._before = ""
+        self._above = []
         self._in_rows = False
 
     def names_a_split(self, line: str) -> bool:
@@ -162,7 +172,10 @@ class Tables:
         for part in (self._lists.read, self._box.read, self._class_line, self._split_line):
             if (row := part(line)) is not None:
                 return row
-        heading = _heading_of(line) or _heading_over_index(line, self._before)
+        in_heading, self._in_heading = self._in_heading, False
+        if in_heading and self._heading is not None and (whole := _with_line_below(self._heading, line)) is not None:
+            return self._begin(whole)
+        heading = _with_lines_above(_heading_of(line), self._above) or _heading_over_index(line, self._before)
         if heading is not None:
             self._unread = []
             self.headings += 1
@@ -170,6 +183,7 @@ class Tables:
         if self._heading is None:
             return None
         if _RULE.match(line) and line.strip():
+            self._row_above = []
             return Row(table=True)
         if _metric_columns(line):
             self._heading = None
@@ -179,7 +193,12 @@ class Tables:
 
     def _row_of(self, heading: _Heading, line: str) -> Row | None:
         """The row; one that does not fit is told as left out if it comes right after others, or with a row's form."""
-        row = _row_under(heading, line, self.headings)
+        row = _row_under(heading, _texts_under(heading, line), self.headings)
+        if heading.boxed and self._runs is None:
+            cells = _boxed_cells(line)
+            if row is None and (whole := _goes_on_in(self._row_above, cells, heading.clock)):
+                row, cells = _row_under(heading, [cell.text for cell in whole], self.headings), whole
+            self._row_above = cells if row is not None else []
         if row is not None and self._runs is not None:
             return self._row_of_run(heading, self._runs, row, line)
         was_in_rows, self._in_rows = self._in_rows, row is not None
@@ -210,8 +229,9 @@ class Tables:
         return Row(table=True, left_out=[LeftOut(name, why) for name in heading.names if is_metric(name)])
 
     def _begin(self, heading: _Heading) -> Row:
-        self._in_rows = True
-        others = [name for name in heading.names if name.lower() in _OTHER_ROWS]
+        self._in_rows = self._in_heading = True
+        self._row_above = []
+        others = [name for name in heading.names if _names_other_rows(name)]
         self._runs = None
         if heading.boxed and [name.lower() for name in others] == ["run"]:
             self._runs, others = _Runs(heading.names.index(others[0])), []
@@ -275,6 +295,11 @@ class _SplitRows:
         )
 
 
+def _names_other_rows(name: str) -> bool:
+    """Whether a column says whose row it is ("seed", "Trial name")."""
+    return not (is_metric(name) or _OTHER_ROWS.isdisjoint(re.split(r"[\s_\-./]+", name.lower())))
+
+
 def _texts(line: str) -> list[str]:
     """The cells of a line with borders, or the phrases of one without."""
     return [cell.text for cell in (_boxed_cells(line) if _BORDER.search(line) else _phrases(line))]
@@ -325,6 +350,53 @@ def _heading_from(cells: list[_Cell], *, boxed: bool, delimiter: str = "", only_
     return _Heading(tuple(cells), names, at, split, boxed, delimiter, doubled) if certain else None
 
 
+def _with_lines_above(heading: _Heading | None, above: list[str]) -> _Heading | None:
+    """The heading of a box with the words that stand over its own: long names take several lines."""
+    if heading is None or not heading.boxed or not above or any(map(_STARTS_WITH_A_DIGIT.search, above)):
+        return heading
+    starts = [cell.start for cell in heading.cells]
+    lines = [cells for cells in map(_boxed_cells, above) if [cell.start for cell in cells] == starts]
+    return _heading_from(_stacked([*lines, list(heading.cells)]), boxed=True) or heading
+
+
+def _with_line_below(heading: _Heading, line: str) -> _Heading | None:
+    """The heading of a box with the words of the line below it, where the epoch has none; None for other lines."""
+    if not heading.boxed or not _BORDER.search(line) or _STARTS_WITH_A_DIGIT.search(line):
+        return None
+    cells = _boxed_cells(line)
+    if [cell.start for cell in cells] != [cell.start for cell in heading.cells] or cells[heading.clock].text:
+        return None
+    return (
+        _heading_from(_stacked([list(heading.cells), cells]), boxed=True) if any(cell.text for cell in cells) else None
+    )
+
+
+def _stacked(lines: list[list[_Cell]]) -> list[_Cell]:
+    """The cells of lines whose borders are at the same places, each with the words of all lines.
+
+    A word that fills its cell goes on below it, unless it is a whole one ("Validat", "ion").
+    """
+    cells = []
+    for column in zip(*lines, strict=True):
+        name = column[0].text
+        for upper, below in pairwise(column):
+            last = name.rpartition(" ")[2]
+            is_whole = last.lower() in VOCABULARY or is_metric(last) or len(upper.text) < upper.end - upper.start - 2
+            name = f"{name} {below.text}".strip() if is_whole else name + below.text
+        cells.append(_Cell(name, column[0].start, column[0].end))
+    return cells
+
+
+def _goes_on_in(upper: list[_Cell], lower: list[_Cell], clock: int) -> list[_Cell]:
+    """A row whose cells were too narrow for their numbers: the rest of them stands below; [] for any other line."""
+    if [cell.start for cell in upper] != [cell.start for cell in lower] or not upper or lower[clock].text:
+        return []
+    pairs = list(zip(upper, lower, strict=True))
+    if any(other.text and len(one.text) < one.end - one.start - 2 for one, other in pairs):
+        return []
+    return [_Cell(one.text + other.text, one.start, one.end) for one, other in pairs]
+
+
 def _heading_over_index(line: str, before: str) -> _Heading | None:
     """The heading of a frame whose index counts the epochs: the columns' names, and below them the index's."""
     name = line.strip()
@@ -345,8 +417,7 @@ def _metric_columns(line: str) -> list[str]:
     return [name for name in names if is_metric(name)]
 
 
-def _row_under(heading: _Heading, line: str, table: int) -> Row | None:
-    texts = _texts_under(heading, line)
+def _row_under(heading: _Heading, texts: list[str], table: int) -> Row | None:
     count = _COUNT.match(texts[heading.clock]) if texts else None
     is_last = heading.boxed and bool(texts) and texts[heading.clock].lower() in _AFTER_TRAINING
     if count is None and not is_last:
@@ -357,6 +428,9 @@ def _row_under(heading: _Heading, line: str, table: int) -> Row | None:
         return None
     for place, name in enumerate(heading.names):
         if place in (heading.clock, heading.split) or name in heading.doubled:
+            continue
+        if "…" in name:
+            row.left_out.append(LeftOut(name, _NAME_IS_CUT))
             continue
         value = read_number(texts[place].rstrip(":"))
         if value is not None and name and (is_metric(name) or not is_never(name)):
