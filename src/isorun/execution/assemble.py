@@ -23,7 +23,7 @@ from isorun.errors import ExecutionError
 from isorun.execution import Job
 from isorun.execution.output import EventLog, Secrets, non_finite_notes
 from isorun.execution.process import Exit
-from isorun.sources import Found, files_written, merged
+from isorun.sources import Found, files_written, is_fresh, merged
 from isorun.study import Environment
 from isorun.study.parsing import CONTAINER, PACKAGES
 from isorun.study.records import Note, RunRecord, RunState, Series, open_envelope, sealed_and_gzipped
@@ -49,6 +49,7 @@ __all__ = [
     "state_and_reason",
     "variables_read",
     "with_script",
+    "written_paths",
 ]
 
 RECORD_NAME: Final = "record.json.gz"
@@ -203,23 +204,32 @@ def found_in_files(ended: Ended, run_folder: Path, *, whole: bool, is_alone: boo
 
     They are relied on where it printed and logged none, and else offered; is_alone: no other run wrote there.
     """
-    told, since = ended.events.effective.get(FILES), ended.began_unix
-    paths = [Path(name) for name in told if isinstance(name, str)] if isinstance(told, Mapping) else []
-    paths = [path for path in paths if path.is_relative_to(ended.job.working_folder.absolute())]
-    store = run_folder.parent.parent  # other runs' folders are no place of this one
-    paths += files_written(ended.job.working_folder.absolute(), since, store)
-    paths += [path for path in files_written(run_folder, since) if not _is_isoruns_own(path, run_folder)]
+    folder, since = ended.job.working_folder.absolute(), ended.began_unix
+    paths = written_paths(folder, run_folder, since, ended.events.effective.get(FILES))
     if not paths:
         return ended
     from isorun.sources.written import Looked, found_among  # noqa: PLC0415  most runs leave no such file
 
     logged = _logged(ended.events)
     own = merged(logged, _without(ended.lines, {*logged.origins}))
-    folder = ended.job.working_folder.absolute()
     has_metrics = bool(own.origins or ended.files.origins)
     look = Looked(folder, run_folder, since, whole=whole, is_alone=is_alone, has_metrics=has_metrics)
-    found = found_among(paths, look, own)
-    return replace(ended, files=merged(ended.files, found))
+    return replace(ended, files=merged(ended.files, found_among(paths, look, own)))
+
+
+def written_paths(folder: Path, run_folder: Path, since: float, told: Any = None) -> list[Path]:
+    """Files of a run that may hold metrics: those its worker told of, and what lies in its folders and is new."""
+    names = [Path(name) for name in told if isinstance(name, str)] if isinstance(told, Mapping) else []
+    seen = [path for path in names if path.is_relative_to(folder) and is_fresh(_time_of(path), since)]
+    seen += files_written(folder, since, run_folder.parent.parent)  # a store holds other runs' folders
+    return seen + [path for path in files_written(run_folder, since) if not _is_isoruns_own(path, run_folder)]
+
+
+def _time_of(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _is_isoruns_own(path: Path, run_folder: Path) -> bool:

@@ -31,7 +31,7 @@ _MOST_UNITS: Final = {False: 12, True: 100}
 _MOST_BYTES: Final = {False: _SMALL, True: 4 * _LARGE}
 _MOST_NAMES: Final = 2_000
 _LONGEST_NAME: Final = 200
-_VALUES_SHOWN: Final = 4
+_VALUES_SHOWN, _VALUES_OFFERED = 4, 30
 _SETTINGS: Final = re.compile(
     r"(?:.*[_-])?(?:config|configs|args|arguments|settings|params|parameters|hparams|options|overrides|metadata|index)"
     r"|tokenizer.*|vocab|package(?:-lock)?|special_tokens_map|wandb-.*|debug.*|requirements.*",
@@ -373,9 +373,9 @@ def _is_rounded(exact: float, shown: float) -> bool:
 def _offers(files: Iterable[WrittenFile]) -> list[Note]:
     """For the record: how each file would be read, and what it holds or why it was not read."""
     return [
-        Note("files.offered", f"{file.option} would read {values_shown(file.found)}{_because(file)}")
+        Note("files.offered", f"{file.option} would read {values_shown(file.found, _VALUES_OFFERED)}{_because(file)}")
         if file.found.series
-        else Note("files.unopened", f"{file.option} was not read: {file.why_not}")
+        else Note("files.unread", f"{file.option} was not read: {file.why_not}")
         for file in files
     ]
 
@@ -384,9 +384,9 @@ def _because(file: WrittenFile) -> str:
     return f" ({file.why_not})" if file.why_not else ""
 
 
-def values_shown(found: Found) -> str:
+def values_shown(found: Found, most: int = _VALUES_SHOWN) -> str:
     """The first metrics with their last values."""
     names = sorted(found.series, key=lambda name: (not is_metric(name), name))
-    listed = [f"{name} {found.results.get(name, found.series[name].values[-1]):.6g}" for name in names[:_VALUES_SHOWN]]
+    listed = [f"{name} {found.results.get(name, found.series[name].values[-1]):.6g}" for name in names[:most]]
     more = len(names) - len(listed)
     return ", ".join([*listed, *([f"{more} more"] if more else [])])
