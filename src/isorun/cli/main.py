@@ -47,7 +47,7 @@ COMMANDS: Final = {
     "reproduce": "run a paper's own design, and show its tables with our numbers beside theirs",
     "data": "the data sets of the papers: list them, get them, find them",
     "store": "is a store whole? verify it, repair it, share it with a group",
-    "scan": "show which metrics would be read from a training's output",
+    "scan": "show which metrics would be read from a training's output, or from a run of it",
 }
 _COMPUTATIONS: Final = frozenset(
     {"report", "summarize", "compare", "mixed", "power", "claim", "rank", "factors", "agree"}

@@ -23,7 +23,7 @@ from isorun.errors import ExecutionError
 from isorun.execution import Job
 from isorun.execution.output import EventLog, Secrets, non_finite_notes
 from isorun.execution.process import Exit
-from isorun.sources import Found, merged
+from isorun.sources import Found, files_written, is_fresh, merged
 from isorun.study import Environment
 from isorun.study.parsing import CONTAINER, PACKAGES
 from isorun.study.records import Note, RunRecord, RunState, Series, open_envelope, sealed_and_gzipped
@@ -42,12 +42,14 @@ __all__ = [
     "digest_of_file",
     "digest_of_variable",
     "failed_to_read",
+    "found_in_files",
     "keep_record",
     "lost_record",
     "read_record",
     "state_and_reason",
     "variables_read",
     "with_script",
+    "written_paths",
 ]
 
 RECORD_NAME: Final = "record.json.gz"
@@ -56,6 +58,9 @@ VARIABLES_READ: Final = "variables_read"
 FILES: Final = "files"
 _MOST_GIVEN_FILES: Final = 32
 _LARGEST_GIVEN_FILE: Final = 64 * 1024 * 1024
+_OWN_FILES: Final = re.compile(
+    r"(?:job|request|printed)\.json|events.*\.jsonl|(?:writers|worker-error)\.txt|output\.log"
+)
 _FILE_OPTION: Final = re.compile(r"[-_.]?(?:file|path)$")
 _PASSING: Final = re.compile(
     r"(?:SLURM|PBS|LSB|SGE|SSH|XDG|VSCODE|TERM|ISORUN)_?.*|(?:OLD)?PWD|SHLVL|DISPLAY|COLUMNS|LINES|_|.*_P?ID"
@@ -189,10 +194,51 @@ def _all_metrics(ended: Ended) -> Found:
 
     A training that prints what it also logs is the normal case and worth no note; two files that disagree are.
     """
-    series, results = ended.events.series, ended.events.results
-    logged = Found(series=series, results=results, origins=dict.fromkeys([*series, *results], "log"))
+    logged = _logged(ended.events)
     files, lines = (_after_startup(found, ended.events.startup_seconds) for found in (ended.files, ended.lines))
     return merged(logged, files, _without(lines, {*logged.origins, *files.origins}))
+
+
+def found_in_files(ended: Ended, run_folder: Path, *, whole: bool, is_alone: bool) -> Ended:
+    """The run with what files that it wrote and nobody named say of metrics.
+
+    They are relied on where it printed and logged none, and else offered; is_alone: no other run wrote there.
+    """
+    folder, since = ended.job.working_folder.absolute(), ended.began_unix
+    paths = written_paths(folder, run_folder, since, ended.events.effective.get(FILES))
+    if not paths:
+        return ended
+    from isorun.sources.written import Looked, found_among  # noqa: PLC0415  most runs leave no such file
+
+    logged = _logged(ended.events)
+    own = merged(logged, _without(ended.lines, {*logged.origins}))
+    has_metrics = bool(own.origins or ended.files.origins)
+    look = Looked(folder, run_folder, since, whole=whole, is_alone=is_alone, has_metrics=has_metrics)
+    return replace(ended, files=merged(ended.files, found_among(paths, look, own)))
+
+
+def written_paths(folder: Path, run_folder: Path, since: float, told: Any = None) -> list[Path]:
+    """Files of a run that may hold metrics: those its worker told of, and what lies in its folders and is new."""
+    names = [Path(name) for name in told if isinstance(name, str)] if isinstance(told, Mapping) else []
+    seen = [path for path in names if path.is_relative_to(folder) and is_fresh(_time_of(path), since)]
+    seen += files_written(folder, since, run_folder.parent.parent)  # a store holds other runs' folders
+    return seen + [path for path in files_written(run_folder, since) if not _is_isoruns_own(path, run_folder)]
+
+
+def _time_of(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _is_isoruns_own(path: Path, run_folder: Path) -> bool:
+    return path.parent == run_folder and _OWN_FILES.fullmatch(path.name) is not None
+
+
+def _logged(events: EventLog) -> Found:
+    names = dict.fromkeys([*events.series, *events.results], "log")
+    return Found(series=events.series, results=events.results, origins=names)
 
 
 def _after_startup(found: Found, startup_seconds: float | None) -> Found:

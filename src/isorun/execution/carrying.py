@@ -47,6 +47,7 @@ from isorun.execution.assemble import (
     GivenFiles,
     assemble,
     failed_to_read,
+    found_in_files,
     keep_record,
     lost_record,
     variables_read,
@@ -391,7 +392,8 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell, c
         ended = replace(ended, lines=printed, files=written, requested=requested)
         version, notes = checkout.after_the_run() if checkout else (code.result() if code else {}, [])
         ended = replace(ended, notes=(*ended.notes, *(Note(*note) for note in notes)))
-        return _with_events(ended, read_run_folder(ready.folder, held), version)
+        ended = _with_events(ended, read_run_folder(ready.folder, held), version)
+        return found_in_files(ended, ready.folder.absolute(), whole=whole, is_alone=look.is_alone)
     except Exception as error:
         return failed_to_read(ended, error)
 

@@ -2,8 +2,8 @@
 
 A source reads metrics of one kind: what every source promises, what it gives, and how that is shown before anybody
 relies on it. `Reading` is all sources of one run: it takes the output line by line while the run prints, and reads what
-the run left when it has ended. What reads files loads only where a study names some. The rules for free-form lines
-are in `freeform`.
+the run left when it has ended. What reads files loads only where a study names some, or a run wrote some
+(`files_written`, `written`). The rules for free-form lines are in `freeform`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ from __future__ import annotations
 import abc
 import functools
 import inspect
+import itertools
+import math
+import os
 import re
+import stat
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,8 +36,11 @@ __all__ = [
     "PrintedJobs",
     "Reading",
     "describe",
+    "files_written",
     "finished",
     "installed_source",
+    "is_fresh",
+    "is_plain_file",
     "merged",
     "several_trainings",
 ]
@@ -335,3 +343,73 @@ def _of_job(found: Found, job: str) -> Found:
         return {f"{name}@{job}": value for name, value in values.items()}
 
     return Found(named(found.series), named(found.results), named(found.origins), named(found.examples), found.notes)
+
+
+_MOST_ENTRIES: Final = 20_000
+_MOST_OF_A_FOLDER: Final = 4_000
+_MOST_WRITTEN: Final = 300
+_MOST_WRITTEN_OF_A_FOLDER: Final = 40
+_DEEPEST: Final = 10
+_MAY_HOLD_METRICS: Final = (
+    ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".log", ".txt", ".ipynb", ".wandb", ".db", ".sqlite", ".sqlite3",
+    "-wal",
+)  # fmt: skip
+_OF_MLFLOW: Final = re.compile(r"/[0-9a-f]{32}/metrics(?:/|$)")
+_OTHERS_FOLDERS: Final = frozenset(["node_modules", "site-packages", "__pycache__"])
+
+
+def is_fresh(modified: float, since: float) -> bool:
+    """Whether a file was changed since. Clocks of file systems are coarse: some give whole seconds, ours some ms."""
+    return modified >= (math.floor(since) if modified.is_integer() else since - 0.02)
+
+
+def files_written(folder: Path, since: float, leave_out: Path | None = None) -> list[Path]:
+    """Files below a folder that may hold metrics by their names, and were changed since. Nothing is opened.
+
+    Bounded: of a folder with very many files, and of a tree with very many folders, not all are seen; folders that
+    changed come first. Links are not followed, and hidden folders and `leave_out` are not entered.
+    """
+    found: list[str] = []
+    waiting = deque([(str(folder), 0)])
+    left, avoided = _MOST_ENTRIES, str(leave_out)
+    while waiting and left > 0 and len(found) < _MOST_WRITTEN:
+        place, depth = waiting.popleft()
+        files, folders, seen = _written_in(place, since)
+        left -= seen
+        found += files
+        for path, is_changed in folders if depth < _DEEPEST else ():
+            if path != avoided:
+                (waiting.appendleft if is_changed else waiting.append)((path, depth + 1))
+    return [Path(name) for name in sorted(found[:_MOST_WRITTEN])]
+
+
+def _written_in(place: str, since: float) -> tuple[list[str], list[tuple[str, bool]], int]:
+    """The files in one folder, the folders in it with whether each changed, and how many entries were looked at."""
+    files: list[str] = []
+    folders: list[tuple[str, bool]] = []
+    seen, of_mlflow = 0, _OF_MLFLOW.search(place) is not None
+    try:
+        with os.scandir(place) as entries:
+            for seen, entry in enumerate(itertools.islice(entries, _MOST_OF_A_FOLDER), start=1):  # noqa: B007
+                name = entry.name
+                may_hold = of_mlflow or name.endswith(_MAY_HOLD_METRICS) or "tfevents" in name
+                if may_hold and entry.is_file(follow_symlinks=False):
+                    if len(files) < _MOST_WRITTEN_OF_A_FOLDER and is_fresh(_modified(entry), since):
+                        files.append(entry.path)
+                elif entry.is_dir(follow_symlinks=False) and name[0] != "." and name not in _OTHERS_FOLDERS:
+                    folders.append((entry.path, is_fresh(_modified(entry), since)))
+    except OSError:
+        pass  # gone meanwhile, or not ours to read
+    return files, folders, seen
+
+
+def _modified(entry: os.DirEntry[str]) -> float:
+    return entry.stat(follow_symlinks=False).st_mtime
+
+
+def is_plain_file(path: Path) -> bool:
+    """Whether it is a file: no link, no pipe, nothing that could block or lead elsewhere."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False

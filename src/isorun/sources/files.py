@@ -1,7 +1,8 @@
 """Metrics from files that a training wrote: which files belong to this run, and what they hold.
 
-JSON, JSON lines and CSV. Rows of a file go in and series come out: which column is the clock, which are metrics, and
-what was no number. A bad file gives notes, never an exception.
+JSON, JSON lines and CSV here; event files, notebooks and what experiment trackers keep by readers of their own. Rows of
+a file go in and series come out: which column is the clock, which are metrics, and what was no number. A bad file
+gives notes, never an exception.
 """
 
 from __future__ import annotations
@@ -11,17 +12,29 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from isorun.sources import AbstractSource, Found, merged
+from isorun.sources import AbstractSource, Found, is_fresh, merged
 from isorun.sources.objects import EPOCH_KEYS, STEP_KEYS, flattened, number_in
-from isorun.sources.rows import UNCLEAR_COMMA, has_unclear_comma, read_number
+from isorun.sources.rows import UNCLEAR_COMMA, has_unclear_comma, is_metric, read_number
 from isorun.study.records import Note, Series
 
-__all__ = ["LARGEST_FILE", "MOST_ROWS", "Columns", "DataFiles", "EventFiles", "FileTimes", "read_data_file"]
+__all__ = [
+    "LARGEST_FILE",
+    "MOST_ROWS",
+    "Columns",
+    "DataFiles",
+    "EventFiles",
+    "FileRead",
+    "begins_again",
+    "read_data_file",
+    "read_data_text",
+    "reader_of",
+]
 
 
 class DataFiles(AbstractSource):
@@ -54,18 +67,61 @@ class _Run:
     whole: bool
 
 
+@dataclass(frozen=True, slots=True)
+class FileRead:
+    """One file that is read. shown: its name as the user knows it, for origins and notes.
+
+    since, modified: when the run began and when the file was last written, in seconds since 1970. whole: whoever wrote
+    it ended well, so that a last line without an end is not half of one. unasked: nobody named the file, so that only
+    what is surely a metric counts: by its name, and with an epoch or a step for each of several values.
+    """
+
+    shown: str
+    since: float
+    modified: float
+    whole: bool = False
+    unasked: bool = False
+
+
+Reader = Callable[[Path, FileRead], Found]
+
+
 def _read_pattern(pattern: str, run: _Run) -> Found:
     paths = [path for path in _matches(pattern, run.folder) if path.is_file()]
     fresh = [path for path in paths if _is_fresh(path, run.since)]
     if not fresh:
         return Found(notes=(_nothing_note("files", pattern, paths),))
+    if all("tfevents" in path.name for path in fresh):
+        return _read_event_files(fresh, run.folder, run.since)
     parts = [_read_one(path, run) for path in fresh]
     return merged(*(_told_apart(parts, fresh, run.folder) if len(parts) > 1 else parts))
 
 
 def _read_one(path: Path, run: _Run) -> Found:
     modified = path.stat().st_mtime if path.exists() else run.since
-    return read_data_file(path, _shown(path, run.folder), FileTimes(run.since, modified), whole=run.whole)
+    file = FileRead(_shown(path, run.folder), run.since, modified, run.whole)
+    if reader := reader_of(path):
+        return reader(path, file)
+    return read_data_file(path, file)
+
+
+def reader_of(path: Path) -> Reader | None:
+    """What reads files that are neither text of rows nor a table, by the name; None for those that are."""
+    form = _FORMS.get(path.suffix.lower(), "")
+    if not form and not _MLFLOW_METRIC.search(path.as_posix()):
+        return None
+    from isorun.sources import trackers  # noqa: PLC0415  only where there is such a file
+
+    readers: dict[str, Reader] = {
+        "wandb": trackers.read_wandb,
+        "sqlite": trackers.read_database,
+        "notebook": trackers.read_notebook,
+    }
+    return readers.get(form, trackers.read_mlflow_metric)
+
+
+_FORMS = {".wandb": "wandb", ".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".ipynb": "notebook"}
+_MLFLOW_METRIC = re.compile(r"/[0-9a-f]{32}/metrics/")
 
 
 def _read_folders(pattern: str, folder: Path, since: float) -> Found:
@@ -74,9 +130,13 @@ def _read_folders(pattern: str, folder: Path, since: float) -> Found:
     fresh = [path for path in events if _is_fresh(path, since)]
     if not fresh:
         return Found(notes=(_nothing_note("tensorboard", pattern, events),))
-    from isorun.sources.tensorboard import read_event_folder  # noqa: PLC0415  only where a study names such folders
+    return _read_event_files(fresh, folder, since)
 
-    return read_event_folder(fresh, since, lambda path: _shown(path, folder))
+
+def _read_event_files(paths: list[Path], folder: Path, since: float) -> Found:
+    from isorun.sources.tensorboard import read_event_folder  # noqa: PLC0415  only where a study names such files
+
+    return read_event_folder(paths, since, lambda path: _shown(path, folder))
 
 
 def _event_files(path: Path) -> Iterable[Path]:
@@ -96,12 +156,10 @@ def _matches(pattern: str, folder: Path) -> list[Path]:
 
 
 def _is_fresh(path: Path, since: float) -> bool:
-    """Whether the file was changed since. Clocks of file systems are coarse: some give whole seconds, ours some ms."""
     try:
-        modified = path.stat().st_mtime
+        return is_fresh(path.stat().st_mtime, since)
     except OSError:
         return False
-    return modified >= (math.floor(since) if modified.is_integer() else since - 0.02)
 
 
 def _shown(path: Path, folder: Path) -> str:
@@ -146,35 +204,33 @@ _TABLE_SUFFIXES = frozenset([".csv", ".tsv"])
 _LINES_SUFFIXES = frozenset([".jsonl", ".ndjson"])
 
 
-def read_data_file(path: Path, shown: str, times: FileTimes, *, whole: bool = False) -> Found:
-    """The metrics in a file. shown: its name as the user knows it, for origins and notes.
-
-    whole: whoever wrote it ended well, so that a last line without an end is not half of one.
-    """
+def read_data_file(path: Path, file: FileRead) -> Found:
+    """The metrics in a file of any form that is known."""
     try:
         if path.stat().st_size > LARGEST_FILE:
-            return _noted("files.too-large", f"{shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
+            return _noted("files.too-large", f"{file.shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
-        return _noted("files.unreadable", f"{shown} cannot be read: {error.strerror or error}")
+        return _noted("files.unreadable", f"{file.shown} cannot be read: {error.strerror or error}")
+    return read_data_text(text, path.suffix.lower(), file)
+
+
+def read_data_text(text: str, suffix: str, file: FileRead) -> Found:
+    """The metrics in a text that is JSON, JSON lines or CSV."""
     if not text.strip():
-        return _noted("files.empty", f"{shown} is empty")
-    return _read_text(text, path.suffix.lower(), shown, times, whole=whole)
-
-
-def _read_text(text: str, suffix: str, shown: str, times: FileTimes, *, whole: bool) -> Found:
+        return _noted("files.empty", f"{file.shown} is empty")
     if suffix in _TABLE_SUFFIXES or (suffix not in _LINES_SUFFIXES and text.lstrip()[0] not in "{["):
-        return _read_table(text, shown, times, whole=whole)
+        return _read_table(text, file)
     if suffix not in _LINES_SUFFIXES:
         try:
-            return _read_json(json.loads(text), shown, times)
+            return _read_json(json.loads(text), file)
         except (ValueError, RecursionError):
             pass  # many files named .json hold one object a line
-    return _read_json_lines(text, shown, times)
+    return _read_json_lines(text, file)
 
 
-def _read_json(data: Any, shown: str, times: FileTimes) -> Found:
-    columns = Columns(shown, times)
+def _read_json(data: Any, file: FileRead) -> Found:
+    columns, shown = Columns(file), file.shown
     if isinstance(data, list):
         notes = _add_objects(columns, data, shown)
         return _with_notes(columns.found(), notes)
@@ -182,6 +238,8 @@ def _read_json(data: Any, shown: str, times: FileTimes) -> Found:
         return _noted("files.no-metrics", f"{shown} holds a single {type(data).__name__}, no named values")
     notes = []
     scalars = {}
+    if file.unasked and isinstance(data.get("log_history"), list):  # of transformers, beside settings
+        data = {"log_history": data["log_history"]}
     for name, value in flattened(data):
         if not isinstance(value, list):
             scalars[name] = value
@@ -204,9 +262,9 @@ def _add_objects(columns: Columns, items: list[Any], shown: str) -> list[Note]:
     return notes + _limit_note(len(items), shown)
 
 
-def _read_json_lines(text: str, shown: str, times: FileTimes) -> Found:
+def _read_json_lines(text: str, file: FileRead) -> Found:
     # An object that is not whole lacks its last brace: the end of a line says nothing more.
-    columns = Columns(shown, times)
+    columns, shown = Columns(file), file.shown
     bad: list[tuple[int, str]] = []
     lines = text.split("\n")
     for number, line in enumerate(lines[:MOST_ROWS], start=1):
@@ -235,11 +293,11 @@ def _so_many(count: int, what: str) -> str:
     return f"{count} such {what}{'' if count == 1 else 's'}"
 
 
-def _read_table(text: str, shown: str, times: FileTimes, *, whole: bool) -> Found:
+def _read_table(text: str, file: FileRead) -> Found:
     lines = text.replace("\0", "\ufffd").splitlines(keepends=True)  # a number with a hole in it is none
-    torn = [] if whole or len(lines) < 2 or lines[-1].endswith(("\n", "\r")) else [lines.pop()]
+    torn = [] if file.whole or len(lines) < 2 or lines[-1].endswith(("\n", "\r")) else [lines.pop()]
     rows = csv.reader(lines, delimiter=_delimiter(text))
-    columns = Columns(shown, times)
+    columns, shown = Columns(file), file.shown
     notes: list[Note] = []
     try:
         header = [cell.strip() for cell in next(rows)]
@@ -301,7 +359,7 @@ class _Heading:
 
 
 def _counts(name: str) -> bool:
-    return name.lower() in EPOCH_KEYS or name.lower() in STEP_KEYS
+    return _clock_name(name) in EPOCH_KEYS or _clock_name(name) in STEP_KEYS
 
 
 def _add_table_rows(
@@ -347,14 +405,6 @@ _EARLIEST_UNIX_TIME = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class FileTimes:
-    """When the run began and when the file was last written, in seconds since 1970."""
-
-    since: float
-    modified: float
-
-
-@dataclass(frozen=True, slots=True)
 class _Moment:
     line: int
     epoch: float | None
@@ -381,18 +431,20 @@ class _Column:
 class Columns:
     """Takes the rows of one file in order. Empty cells are allowed anywhere; nothing that is no number is guessed."""
 
-    def __init__(self, shown: str, times: FileTimes) -> None:
-        self._shown = shown
-        self._times = times
+    def __init__(self, file: FileRead) -> None:
+        self._file = file
+        self._shown = file.shown
         self._columns: dict[str, _Column] = {}
         self._rows = 0
         self._has_times = False
         self._has_clock = False
+        self._lists: dict[str, list[Any]] = {}
 
     def add_row(self, line: int, cells: Mapping[str, Any]) -> None:
         """Take in one row; line: where it stands in the file."""
         self._rows += 1
-        clock = {str(name).lower(): number_in(cell) for name, cell in cells.items() if _is_clock(name)}
+        clocks = ((_clock_name(name), number_in(cell)) for name, cell in cells.items() if _is_clock(name))
+        clock = {name: number for name, number in clocks if number is not None}
         moment = _Moment(line, _first(clock, EPOCH_KEYS), _first(clock, STEP_KEYS), self._seconds(clock))
         self._has_clock = self._has_clock or moment.epoch is not None or moment.step is not None
         for name, cell in cells.items():
@@ -401,6 +453,7 @@ class Columns:
 
     def add_values(self, name: str, values: list[Any]) -> None:
         """Take in a whole metric given as one list of numbers."""
+        self._lists[name] = values
         for index, cell in enumerate(values):
             self._add_cell(name, cell, _Moment(1, None, float(index), self._seconds({})))
         self._has_clock = True
@@ -412,6 +465,8 @@ class Columns:
 
     def found(self, *, always_results: bool = False) -> Found:
         """The metrics of the file. always_results: single values are final ones, whatever clock stands beside them."""
+        if self._file.unasked:
+            self._keep_what_is_sure()
         columns = {name: column for name, column in self._columns.items() if column.values and not column.left_out}
         is_final = always_results or (self._rows == 1 and not self._has_clock)
         return Found(
@@ -421,6 +476,18 @@ class Columns:
             examples={name: column.example for name, column in columns.items()},
             notes=tuple(self._notes()),
         )
+
+    def _keep_what_is_sure(self) -> None:
+        """Of a file that nobody named: metrics by their names, whose values each have an epoch or a step."""
+        lengths = [len(values) for values in self._lists.values()]
+        self._columns = {name: column for name, column in self._columns.items() if is_metric(name)}
+        for name, column in self._columns.items():
+            if name in self._lists and lengths.count(len(self._lists[name])) == 1:
+                column.left_out = "a list that nothing stands beside: nobody knows what it counts"
+            elif len(column.values) > 1 and any(one.epoch is None and one.step is None for one in column.moments):
+                column.left_out = "several values without an epoch or a step"
+            elif begins_again(_steps(column.moments)):
+                column.left_out = "its epochs or steps begin again: it may hold several trainings"
 
     def _add_cell(self, name: str, cell: Any, moment: _Moment) -> None:
         column = self._columns.setdefault(name, _Column())
@@ -437,18 +504,20 @@ class Columns:
         column.moments.append(moment)
         column.values.append(number)
 
-    def _seconds(self, clock: Mapping[str, float | None]) -> float:
+    def _seconds(self, clock: Mapping[str, float]) -> float:
         unix, seconds = _first(clock, _UNIX_TIMES), _first(clock, _SECONDS)
         if unix is not None and unix > _EARLIEST_UNIX_TIME:
             self._has_times = True
-            return unix - self._times.since
+            return unix - self._file.since
         if seconds is not None:
             self._has_times = True
             return seconds
-        return self._times.modified - self._times.since
+        return self._file.modified - self._file.since
 
     def _notes(self) -> list[Note]:
         notes = [note for name, column in self._columns.items() for note in self._column_notes(name, column)]
+        if self._file.unasked:
+            return notes
         texts = [name for name, column in self._columns.items() if not column.values and not column.left_out]
         if texts:
             notes.append(Note("files.text", f"{self._shown}: not read, no numbers: {', '.join(texts)}"))
@@ -474,13 +543,25 @@ class Columns:
         return notes
 
 
+_CLOCKS = EPOCH_KEYS | STEP_KEYS | _UNIX_TIMES | _SECONDS
+
+
 def _is_clock(name: object) -> bool:
-    lowered = str(name).lower()
-    return lowered in EPOCH_KEYS or lowered in STEP_KEYS or lowered in _UNIX_TIMES or lowered in _SECONDS
+    return _clock_name(name) in _CLOCKS
 
 
-def _first(clock: Mapping[str, float | None], names: frozenset[str]) -> float | None:
-    given = (value for name, value in clock.items() if name in names and value is not None)
+def _clock_name(name: object) -> str:
+    """Its last part: loggers put "train/epoch" and "time/iterations" beside what they count."""
+    return str(name).lower().rpartition("/")[2]
+
+
+def begins_again(steps: Sequence[float]) -> bool:
+    """Whether the steps of a series go back somewhere."""
+    return any(later < earlier for earlier, later in itertools.pairwise(steps))
+
+
+def _first(clock: Mapping[str, float], names: frozenset[str]) -> float | None:
+    given = (value for name, value in clock.items() if name in names)
     return next(filter(math.isfinite, given), None)
 
 

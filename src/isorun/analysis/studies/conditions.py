@@ -7,7 +7,9 @@ is the order they are shown in. Codes are stable, so that scripts can rely on th
 
 from __future__ import annotations
 
+import json
 import math
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -27,8 +29,10 @@ from isorun.study.records import RunRecord
 
 __all__ = ["FEWEST_RUNS", "StudyFacts", "study_conditions", "told_at_once"]
 
-_NOT_READ: Final = (".left-out", ".not-taken", ".no-metrics", ".bad-line", ".no-header", "source-failed")
+_OFFERED, _RELIED = "files.offered", "files.relied"
+_NOT_READ: Final = (".left-out", ".unread", ".not-taken", ".no-metrics", ".bad-line", ".no-header", "source-failed")
 _NOT_READ_TOLD: Final = 2
+_FILES_TOLD: Final = 3
 _SOME_NOT_READ: Final = frozenset(
     ["stdout.values-left-out", "stdout.replaced", "stdout.after-end", "files.not-a-number"]
 )
@@ -133,13 +137,36 @@ def _launch_differs(evidence: StudyFacts) -> Iterator[Condition]:
 
 def _metric_not_logged(evidence: StudyFacts) -> Iterator[Condition]:
     finished = any(evidence.records.values())
-    yield from _not_logged(evidence.metrics if finished else (), evidence.logged)
+    for condition in _not_logged(evidence.metrics if finished else (), evidence.logged):
+        name = next((one.name for one in evidence.metrics if f"metric {one.name!r};" in condition.message), "")
+        how = _how_to_read(evidence, name) if name else ""
+        yield replace(condition, next_step=f"a file of the runs has it: {how}") if how else condition
     if finished and not evidence.metrics:
         yield Condition(
             "no-metric",
             f"no run logged a metric, so there is nothing to judge by{_what_was_not_read(evidence)}",
-            "isorun.result(test_acc=...) in the training, or print lines such as 'test_acc: 0.98'",
+            _how_to_read(evidence)
+            or "isorun.result(test_acc=...) in the training, or print lines such as 'test_acc: 0.98'",
         )
+
+
+def _how_to_read(evidence: StudyFacts, metric: str = "") -> str:
+    """The command that reads what lies in files of the runs; empty where nothing does, or nothing of this metric."""
+    for record in (record for records in evidence.records.values() for record in records):
+        for note in record.notes:
+            option, would, values = note.message.partition(" would read ")
+            if note.code == _OFFERED and would and (not metric or f", {metric} " in f", {values} "):
+                return _read_by(option, record.cell.command)
+    return ""
+
+
+def _read_by(option: str, command: Sequence[str]) -> str:
+    """How a file is named: before a command, and in a study file."""
+    [_, pattern] = shlex.split(option)
+    in_a_study = f"files = [{json.dumps(pattern, ensure_ascii=False)}] under [sources] in a study file"
+    if command[:1] == ("function",):
+        return in_a_study
+    return f"isorun run {option} --store NEW -- {shlex.join(command)}, or {in_a_study}"
 
 
 def _not_logged(metrics: Sequence[JudgedMetric], logged: Sequence[str]) -> Iterator[Condition]:
@@ -158,6 +185,24 @@ def _what_was_not_read(evidence: StudyFacts) -> str:
     notes = (note for records in evidence.records.values() for record in records for note in record.notes)
     seen = list(dict.fromkeys(note.message for note in notes if note.code.endswith(_NOT_READ)))
     return f"; {first_of(seen, _NOT_READ_TOLD)}" if seen else ""
+
+
+def _from_files(evidence: StudyFacts) -> Iterator[Condition]:
+    """Files that nobody named are relied on where a run printed and logged nothing; told with their values."""
+    records = [record for group in evidence.records.values() for record in group]
+    noted = [note.message for record in records for note in record.notes if note.code == _RELIED]
+    told = list({message.partition(" reads ")[0]: message for message in noted}.values())
+    if told:
+        files = [f"{option.removeprefix('--file ')} ({values})" for option, _, values in map(_reads, told)]
+        yield Condition(
+            "metric-from-files",
+            f"the runs printed and logged no metric; read from files that they wrote: {first_of(files, _FILES_TOLD)}",
+            f"check the values; to be sure, name the file: {told[0].partition(' reads ')[0]}, or log them",
+        )
+
+
+def _reads(message: str) -> tuple[str, str, str]:
+    return message.partition(" reads ")
 
 
 def _metric_chosen(evidence: StudyFacts) -> Iterator[Condition]:
@@ -365,6 +410,7 @@ STUDY_CHECKS: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
     _selected_on_itself,
     _judged_at_end,
     _from_output,
+    _from_files,
     _metric_chosen,
     _directions,
 )

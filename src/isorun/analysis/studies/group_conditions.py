@@ -394,17 +394,18 @@ def _noted(records: Sequence[RunRecord], code: str) -> list[str]:
     return [note.message for note in first if note is not None]
 
 
-def _of_notes(code: str, sentence: str, next_step: str) -> GroupCheck:
+def _of_notes(code: str, sentence: str, next_step: str, told_as: str = "") -> GroupCheck:
     """The check for runs that have a note of this code.
 
     sentence: what is said of them. `{runs}` is how many of all there are, `{note}` what the first of them noted.
+    told_as: the code of the condition, where it is not the note's.
     """
 
     def check(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
         noted = _noted(records, code)
         if noted:
             runs = f"{len(noted)} of {some(len(records), 'run')}"
-            yield Condition(code, sentence.format(runs=runs, note=noted[0]), next_step)
+            yield Condition(told_as or code, sentence.format(runs=runs, note=noted[0]), next_step)
 
     return check
 
@@ -434,6 +435,12 @@ _several_trainings = _of_notes(
     "several-trainings",
     "in {runs} there was more than one training: {note}",
     "make each a run of its own: without -m, or as configs of a study; or judge one of them: --metric NAME@JOB",
+)
+_files_differ = _of_notes(
+    "files.differs",
+    "in {runs} a file has other values than what was printed or logged, which counts: {note}",
+    "find out which is meant: isorun scan -- COMMAND shows both; --file PATH takes the file's",
+    told_as="files-differ",
 )
 # What runs did to the checkout that they worked in: it is undone before the next one begins.
 _checkout_changed = _of_notes(
@@ -517,6 +524,7 @@ GROUP_CHECKS: Final[Sequence[GroupCheck]] = (
     _shared_device,
     _bad_return,
     _several_trainings,
+    _files_differ,
     _checkout_changed,
     _checkout_written,
     _training_altered,
@@ -530,6 +538,7 @@ AT_ONCE: Final[Sequence[GroupCheck]] = (
     _shared_device,
     _bad_return,
     _several_trainings,
+    _files_differ,
     _checkout_changed,
     _checkout_written,
     _edited_while_running,
