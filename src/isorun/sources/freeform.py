@@ -60,7 +60,7 @@ from isorun.sources.rows import (
 __all__ = [
     "Label",
     "Role",
-    "Section",
+    "SplitSection",
     "is_about_loading",
     "is_about_settings",
     "is_an_aim",
@@ -628,7 +628,7 @@ _IN_HEADING = word_set(
 _LONGEST_SECTION = 60
 
 
-class Section:
+class SplitSection:
     """The split of the data that a line by itself named ("Validation", "=== Test set ==="), for the lines below it.
 
     It ends with an empty line after some with text, with the next heading, or where the next epoch or step begins.

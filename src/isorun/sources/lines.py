@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from isorun.sources import AbstractSource, Found
 from isorun.sources.freeform import (
-    Section,
+    SplitSection,
     is_about_loading,
     is_about_settings,
     is_an_aim,
@@ -108,7 +108,7 @@ class LineMetrics(AbstractSource):
         self._objects = Objects()
         self._heading = ""
         self._last_split = ""
-        self._section = Section()
+        self._section = SplitSection()
         self._cut_lines = 0
         self._epochs_are_named = False
         self._looks_back = False
