@@ -8,6 +8,7 @@ import pytest
 import torch
 from worker_trainings import read_run
 
+from isorun.worker import recorder
 from isorun.worker.frameworks import pytorch
 from isorun.worker.recorder import Recorder
 
@@ -77,9 +78,9 @@ def test_a_seed_given_to_torch_is_told_and_nondeterministic_operations_are_noted
 
 
 def watched(tmp_path) -> tuple[pytorch.TorchWatch, Recorder]:
-    recorder = Recorder(tmp_path)
-    recorder.begin()
-    return pytorch.TorchWatch(torch, recorder), recorder
+    recording = Recorder(tmp_path)
+    recording.begin()
+    return pytorch.TorchWatch(torch, recording), recording
 
 
 def optimizer(seed: int) -> torch.optim.Optimizer:
@@ -92,10 +93,10 @@ def names(tmp_path) -> list[str]:
 
 
 def test_a_training_that_digests_by_itself_is_left_alone(tmp_path):
-    watch, recorder = watched(tmp_path)
+    watch, recording = watched(tmp_path)
     one = optimizer(0)
     watch._before_step(one, (), {})
-    recorder.result(acc=1, weights=[torch.ones(1)])
+    recording.result(acc=1, weights=[torch.ones(1)])
     watch.finish()
     assert names(tmp_path) == ["weights.initial", "weights.final"]
 
@@ -122,7 +123,7 @@ def test_two_optimizers_are_both_in_the_final_digest(tmp_path):
 
 
 def test_weights_that_are_too_large_are_noted_instead(tmp_path, monkeypatch):
-    monkeypatch.setattr(pytorch, "MAX_DIGEST_BYTES", 10)
+    monkeypatch.setattr(recorder, "MAX_DIGEST_BYTES", 10)
     watch, _ = watched(tmp_path)
     watch._before_step(optimizer(0), (), {})
     assert names(tmp_path) == []

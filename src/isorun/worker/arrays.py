@@ -34,13 +34,17 @@ _INTEGER_TYPES = (
 )
 
 
-def digest(obj: Any) -> str:
+def digest(obj: Any, most_bytes: int | None = None) -> str:
     """The digest of a model, a state, or any nesting of mappings and sequences of arrays and plain values.
 
-    Raises TypeError for something whose bits it cannot see.
+    Raises TypeError for something whose bits it cannot see, ValueError for arrays of more bytes than were allowed.
     """
     hasher = hashlib.sha256()
-    for name, leaf in _leaves("", obj):
+    leaves = list(_leaves("", obj))
+    size = sum(getattr(leaf, "nbytes", 0) for _, leaf in leaves) if most_bytes is not None else 0
+    if most_bytes is not None and size > most_bytes:
+        raise ValueError(f"{size} bytes of weights are more than {most_bytes}")
+    for name, leaf in leaves:
         if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
             framed(hasher.update, name, type(leaf).__name__, repr(leaf))
         elif not any(framework.hash_array(hasher.update, name, leaf) for framework in frameworks.every()):

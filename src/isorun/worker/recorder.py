@@ -25,6 +25,7 @@ INITIAL_WEIGHTS = "weights.initial"
 FINAL_WEIGHTS = "weights.final"
 DEFAULT_PER_CLASS_METRIC = "accuracy"
 MAX_HELD_EVENTS = 100_000
+MAX_DIGEST_BYTES = 2 * 2**30
 MAX_PREDICTION_BYTES = runfolder.MAX_LINE_BYTES - 2**16
 # A generator that is seeded for each example must not fill the record.
 MAX_SEEDS_A_PLACE = 8
@@ -71,6 +72,7 @@ class Recorder:
         self.forks = 0
         self.open_ends: list[str] = []
         self.digest_names: set[str] = set()
+        self._trained: dict[str, str] = {}
         self.job = ""
         self._job_member = ""
         self._lock = threading.RLock()
@@ -207,10 +209,38 @@ class Recorder:
         except Exception as error:  # any framework may raise anything here
             self.note("bad-digest", f"digest {name!r}: {error}")
             return None
-        self.digest_names.add(str(name))
-        position = self._position("step", step)
-        self.write({"kind": "digest", "t": self.seconds, "name": str(name), "value": value, "step": position})
+        self._tell_digest(str(name), value, self._position("step", step))
         return value
+
+    def started(self, things: Any) -> None:
+        """What is about to be trained, as it is before the first step; of several frameworks that of the first."""
+        if INITIAL_WEIGHTS not in self.digest_names:
+            self._digest_seen(INITIAL_WEIGHTS, "", things)
+
+    def trained(self, framework: str, things: Any) -> None:
+        """What a framework has trained. Together with what others have it is one digest, told anew with each.
+
+        A digest that the training told by itself is left as it is.
+        """
+        if FINAL_WEIGHTS not in self.digest_names or self._trained:
+            self._digest_seen(FINAL_WEIGHTS, framework, things)
+
+    def _digest_seen(self, name: str, framework: str, things: Any) -> None:
+        from . import arrays
+
+        try:
+            value = arrays.digest(things, MAX_DIGEST_BYTES)
+            if framework:
+                self._trained[framework] = value
+                value = value if len(self._trained) == 1 else arrays.digest(dict(sorted(self._trained.items())))
+        except Exception as error:  # any framework may raise anything here
+            self.note("no-digest", f"{name}: {error}")
+        else:
+            self._tell_digest(name, value, None)
+
+    def _tell_digest(self, name: str, value: str, position: int | float | None) -> None:
+        self.digest_names.add(name)
+        self.write({"kind": "digest", "t": self.seconds, "name": name, "value": value, "step": position})
 
     def note(self, code: str, message: str) -> None:
         """Tell the reader of the record something, once."""

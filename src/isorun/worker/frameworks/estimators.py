@@ -1,29 +1,137 @@
 """What stands on arrays: scikit-learn, which draws from NumPy, and those that draw in compiled code of their own.
 
 The boosters have seeds that no call shows; polars and numba a generator of the whole process, which can be seeded.
+
+What was fitted is seen by the functions that fit, each wrapped in memory, and digested when the training ends: by what
+the libraries say their models hold, never by pickling them.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
+import threading
 from types import ModuleType
-from typing import Any
+from typing import Any, Callable
 
 from .. import seeding
 from ..levels import Settings
-from ..recorder import Recorder
-from .base import NOT_FOLLOWED, Framework
+from ..recorder import Recorder, guarded
+from .base import Framework, Watch
 
-_WITHOUT_WEIGHTS = ("n_jobs", "verbose", "feature_names_in_")
+# Settings that say how to compute and not what came out, what fitting took in time, and names.
+_WITHOUT_WEIGHTS = ("n_jobs", "verbose", "feature_names_in_", "random_state", "memory", "refit_time_")
+_FITTING = ("fit", "partial_fit", "fit_transform", "fit_predict")
+_SPARSE = ("data", "indices", "indptr", "row", "col", "offsets")
+_MOST_FITTED = 32
+
+
+class Fitted(Watch):
+    """The models that a training fits one after another, of all libraries in this file.
+
+    The last two are kept alive until the end. One that a third replaces is digested then, so that a training of ten
+    models is known by all of them; where there are too many the first ones and the last two are. What is fitted as a
+    part of another model, in threads of a pool or in other processes is no model of its own.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.is_fitting = False
+        self.unseen = False
+        self._latest: Any = None
+        self._before: Any = None
+        self._replaced: list[str] = []
+        self._main = threading.main_thread()
+
+    def fitted(self, fit: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
+        """Fit, and remember the model."""
+        if self.is_fitting or threading.current_thread() is not self._main:
+            self.unseen = self.unseen or not self.is_fitting
+            return fit(model, *args, **kwargs)
+        self.is_fitting = True
+        try:
+            result = fit(model, *args, **kwargs)
+        finally:
+            self.is_fitting = False
+        if model is not self._latest and model is not self._before:
+            guarded(self.recorder.folder, "digest of a fitted model", self._add)(model)
+        return result
+
+    def _add(self, model: Any) -> None:
+        replaced = self._before
+        self._before, self._latest = self._latest, model
+        if replaced is not None and len(self._replaced) < _MOST_FITTED:
+            from .. import arrays
+
+            self._replaced.append(_digest_or_reason(arrays.digest, replaced))
+
+    def finish(self) -> None:
+        """Digest what was fitted, unless this process fits for another."""
+        recorder = self.recorder
+        if recorder.is_forked_child or recorder.rank or _fits_for_another():
+            return
+        kept = [model for model in (self._before, self._latest) if model is not None]
+        if kept:
+            recorder.trained("estimators", [*self._replaced, *kept])
+        elif self.unseen:
+            recorder.note("no-digest", "models were fitted in threads alone, in no order that can be relied on")
+
+
+def _digest_or_reason(digest: Callable[[Any], str], model: Any) -> str:
+    try:
+        return digest(model)
+    except Exception as error:  # a part that cannot be seen: the same words in every run
+        return f"{type(model).__name__}: {type(error).__name__}"
+
+
+def _fits_for_another() -> bool:
+    """Whether this is a process of a pool, as joblib and multiprocessing start them."""
+    main = sys.modules.get("__main__")
+    started_by = str(getattr(getattr(main, "__spec__", None), "name", ""))
+    pool = sys.modules.get("multiprocessing.process")
+    return "loky" in started_by or (pool is not None and pool.parent_process() is not None)
+
+
+_fitted: Fitted | None = None
+
+
+def _follow(recorder: Recorder) -> Fitted | None:
+    """What remembers models, once a process; the watch where it is new."""
+    global _fitted  # noqa: PLW0603  one for all libraries of this file: what fits inside of another is a part of it
+    if _fitted is not None and _fitted.recorder is recorder:
+        return None
+    _fitted = Fitted(recorder)
+    return _fitted
+
+
+def _wrap(owner: Any, name: str) -> None:
+    """Let a method of a class tell of the model that it fits."""
+    fit = owner.__dict__.get(name)
+    if not callable(fit) or hasattr(fit, "tells_isorun"):
+        return
+
+    @functools.wraps(fit)
+    def told(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return fit(self, *args, **kwargs) if _fitted is None else _fitted.fitted(fit, self, args, kwargs)
+
+    told.tells_isorun = True  # type: ignore[attr-defined]
+    setattr(owner, name, told)
 
 
 class ScikitLearn(Framework):
     """Without a `random_state` its estimators draw from NumPy's global generator, which the level has seeded."""
 
     name = "sklearn"
-    undigested = NOT_FOLLOWED
+    undigested = "no estimator of its own was fitted in this process; isorun.digest does any"
     safe_to_preload = ("sklearn",)
+
+    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch | None:  # noqa: ARG002
+        """Follow every class that scikit-learn makes from now on: none that fits was made before."""
+        base = module.BaseEstimator
+        if not hasattr(base.__init_subclass__, "tells_isorun"):
+            _follow_subclasses(base)
+        return _follow(recorder)
 
     def children(self, value: Any) -> dict[Any, Any] | None:
         """All that an estimator of its own holds, which settings are a part of, and the parts of a tree.
@@ -31,19 +139,74 @@ class ScikitLearn(Framework):
         Some hold their parts in settings, others where no attribute shows them. What cannot be seen has no digest.
         """
         module = sys.modules.get("sklearn.base")
-        known = type(value).__module__
-        if module is not None and known.startswith("sklearn.") and isinstance(value, module.BaseEstimator):
-            return {key: held for key, held in sorted(vars(value).items()) if key not in _WITHOUT_WEIGHTS}
-        if known == "sklearn.tree._tree":
-            state: dict[Any, Any] = value.__getstate__()
-            return state
-        return None
+        if module is None or not type(value).__module__.startswith("sklearn."):
+            return None
+        if isinstance(value, module.BaseEstimator):
+            held = vars(value)
+        elif isinstance(value, dict):
+            held = dict(value)
+        else:
+            held = {str(place): part for place, part in enumerate(value.__reduce_ex__(2)[1:])}
+        return {key: _seen(part) for key, part in sorted(held.items(), key=_by_name) if not _is_aside(key)}
+
+
+def _follow_subclasses(base: Any) -> None:
+    def made(cls: Any, /, **kwargs: Any) -> None:
+        super(base, cls).__init_subclass__(**kwargs)
+        if cls.__module__.startswith("sklearn."):  # others may keep in their models how long fitting took
+            for name in _FITTING:
+                _wrap(cls, name)
+
+    made.tells_isorun = True  # type: ignore[attr-defined]
+    base.__init_subclass__ = classmethod(made)
+
+
+def _by_name(item: tuple[Any, Any]) -> str:
+    return repr(item[0])
+
+
+def _is_aside(key: Any) -> bool:
+    return key in _WITHOUT_WEIGHTS or str(key).endswith("_time")
+
+
+def _seen(value: Any) -> Any:
+    """A part of an estimator as something that has a digest, whatever it is and wherever it lies in memory."""
+    if isinstance(value, dict):
+        return {repr(key): _seen(value[key]) for key in sorted(value, key=repr) if not _is_aside(key)}
+    if isinstance(value, (list, tuple)):
+        return [_seen(part) for part in value]
+    if isinstance(value, (set, frozenset)):
+        return [_seen(part) for part in sorted(value, key=repr)]
+    if isinstance(value, (slice, range)):
+        return repr(value)
+    kind = type(value).__module__
+    if kind.startswith("numpy.random") or isinstance(value, type):
+        return f"a {type(value).__name__}" if not isinstance(value, type) else value.__qualname__
+    if kind.startswith("scipy.sparse"):
+        parts = {name: getattr(value, name) for name in _SPARSE if hasattr(value, name)}
+        return {"format": value.format, "shape": str(value.shape), **parts}
+    dtype = getattr(value, "dtype", None)
+    if getattr(dtype, "hasobject", False) and hasattr(value, "tolist"):
+        return [str(getattr(value, "shape", "")), _seen(value.tolist())]
+    if kind.startswith("numpy") and "dtype" in type(value).__name__.lower():
+        return str(value)
+    named = getattr(value, "__qualname__", getattr(value, "__name__", None))
+    return named if callable(value) and isinstance(named, str) else value
 
 
 class Booster(Framework):
     """A booster: its random numbers come from settings such as `seed`, which only its own code reads."""
 
-    undigested = NOT_FOLLOWED
+    undigested = "no model of its own was fitted in this process; isorun.digest does any"
+    # The class whose methods fit, and the methods, which may be called once a round.
+    fits = ""
+    methods: tuple[str, ...] = ()
+
+    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch | None:  # noqa: ARG002
+        """Follow the models that it fits, by whichever interface."""
+        for method in self.methods:
+            _wrap(getattr(module, self.fits), method)
+        return _follow(recorder)
 
     def left_open(self, module: ModuleType) -> list[str]:  # noqa: ARG002
         """Sums over threads, and seeds that no call shows."""
@@ -66,6 +229,7 @@ class XGBoost(Booster):
 
     name = "xgboost"
     native = ("xgb",)
+    fits, methods = "Booster", ("update", "boost")
 
     def written(self, model: Any) -> Any:
         """The booster, of whichever interface."""
@@ -78,11 +242,12 @@ class LightGBM(Booster):
 
     name = "lightgbm"
     native = ("lgb", "lightgbm")
+    fits, methods = "Booster", ("update",)
 
     def written(self, model: Any) -> Any:
-        """The booster, of whichever interface."""
+        """The trees of the booster, of whichever interface; settings, such as its threads, stand behind them."""
         booster = getattr(model, "booster_", model)
-        return booster.model_to_string() if hasattr(booster, "model_to_string") else None
+        return booster.model_to_string().partition("\nparameters:")[0] if hasattr(booster, "model_to_string") else None
 
 
 class CatBoost(Booster):
@@ -90,6 +255,7 @@ class CatBoost(Booster):
 
     name = "catboost"
     native = ("catboost",)
+    fits, methods = "CatBoost", ("_fit",)
 
     def written(self, model: Any) -> Any:
         """The trees; names and times that the file format adds are left out."""

@@ -1,17 +1,25 @@
-"""JAX has no global generator: the training makes its keys itself."""
+"""JAX has no global generator: the training makes its keys itself. Nor has it objects that are trained.
+
+A training step is a function that gives back new weights, compiled as a rule. What `jax.jit` makes is wrapped in
+memory: a function that updates weights (optax's or equinox' `apply_updates`, or a gradient where neither is imported)
+while it is traced trains, and what it gave back last is what was trained. Outside of compiled functions it is what
+`apply_updates` gave back last.
+"""
 
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import sys
+import threading
 from types import ModuleType
-from typing import ClassVar, Mapping
+from typing import Any, Callable, ClassVar, Mapping
 
 from .. import seeding
 from ..levels import Settings, this_cpu_flags
 from ..recorder import Recorder, guarded
-from .base import NOT_FOLLOWED, NVIDIA, Framework, threads_named
+from .base import NVIDIA, Framework, Hash, Watch, framed, threads_named
 
 _XLA_FLAG = "--xla_gpu_deterministic_ops=true"
 # XLA's flag for the widest instructions that it compiles to. A flag that XLA does not know ends the process, so that it
@@ -28,7 +36,10 @@ class Jax(Framework):
 
     name = "jax"
     has_generators = True
-    undigested = NOT_FOLLOWED
+    undigested = (
+        "no function that jax.jit made was seen to update weights, nor optax to do so outside of one; "
+        "isorun.digest does any"
+    )
     seeding_names: ClassVar[Mapping[str, str]] = {"PRNGKey": "jax.random.PRNGKey", "Rngs": "flax.nnx.Rngs"}
     libraries = f"xla|{NVIDIA}"
     thread_variables = ("PJRT_NPROC",)
@@ -93,15 +104,254 @@ class Jax(Framework):
             for call in ("key", "PRNGKey"):
                 seeding.take_calls(module, call, f"jax.random.{call}", kind)
 
-    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> None:
-        """Tell the reader that the seed reaches JAX only through the training's own code.
+    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch | None:
+        """Tell the reader that the seed reaches JAX only through the training's own code, and follow what trains.
 
         What is to be done at the end was registered after JAX's own, and so comes before it.
         """
+        watch = None
         if name == "jax":
             atexit.register(guarded(recorder.folder, "asking JAX", self._remember), module)
+            watch = guarded(recorder.folder, "following jax.jit", _follow)(module, recorder)
         if name == "jax" and settings.seed is not None and not settings.takes_seeds:
             recorder.note("jax-keys", "JAX has no global seed: make keys from the environment variable ISORUN_SEED")
+        return watch
+
+    def hash_array(self, update: Hash, name: str, value: Any) -> bool:
+        """Keys have numbers, but are no array to NumPy; all else is one."""
+        jax = sys.modules.get("jax")
+        kind = str(getattr(value, "dtype", ""))
+        if jax is None or not kind.startswith("key<"):
+            return False
+        framed(update, name, kind)
+        update(jax.random.key_data(value).__array__().tobytes())
+        return True
+
+
+class Updating(Framework):
+    """A library whose `apply_updates` gives back new weights."""
+
+    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> None:  # noqa: ARG002
+        """Follow the function, which those who import it from now on get."""
+        if _states is not None and not hasattr(module.apply_updates, "tells_isorun"):
+            _states.updates_apart = True
+            setattr(module, "apply_updates", _telling_update(module.apply_updates))  # noqa: B010  of any module
+
+
+class Optax(Updating):
+    """optax, and what stands on it: flax' states and optimizers."""
+
+    name = "optax"
+
+
+class Equinox(Updating):
+    """Equinox."""
+
+    name = "equinox"
+
+
+class States(Watch):
+    """What training steps gave back last.
+
+    updates_apart: whether a library is imported that updates weights; then a gradient alone is no training step.
+    """
+
+    def __init__(self, jax: ModuleType, recorder: Recorder) -> None:
+        self.updates_apart = False
+        self.now = threading.local()
+        self._jax = jax
+        self._recorder = recorder
+        self._steps: list[Step] = []
+        self._updated: Any = None
+        self._is_done = False
+
+    def counted(self) -> int:
+        """How many updates of weights this thread has traced, or made."""
+        return getattr(self.now, "updates", 0)
+
+    def updates(self, weights: Any = None) -> None:
+        """Weights are updated, or a gradient is taken for it; kept where that is no part of a compiled function."""
+        self.now.updates = self.counted() + 1
+        if weights is not None and not getattr(self.now, "depth", 0):
+            self._updated = weights
+
+    def trains(self, step: Step, args: Any, given: Any) -> None:
+        """A compiled function was seen to train for the first time."""
+        step.places = _places(self._jax, args, given)
+        if self._steps[1:]:
+            self._steps.pop(0).rest()
+        self._steps.append(step)
+        before = [args[place] for place in step.places.values() if not _gone(self._arrays(args[place]))]
+        if before and not self._is_traced(before) and len(before) == len(step.places):
+            self._recorder.started([self._arrays(_weights(one)) for one in before])
+
+    def finish(self) -> None:
+        """Digest them; once, because JAX has let go of its arrays when the other frameworks are asked."""
+        if self._is_done or self._recorder.is_forked_child or self._recorder.rank:
+            return
+        self._is_done = True
+        states = [self._arrays(_weights(state)) for step in self._steps for state in step.states()]
+        if self._updated is not None:
+            states.append(self._arrays(self._updated))
+        kept = [state for state in states if state and not self._is_traced(state)]
+        if not kept or ("keras" in sys.modules and any(_gone(state) for state in kept)):
+            return  # Keras gives arrays away that its variables had, and knows those that they have now
+        self._recorder.trained("jax", kept)
+
+    def _arrays(self, tree: Any) -> dict[str, Any]:
+        """The arrays of any tree by their place in it; functions and settings, which are leaves for some, left out."""
+        told, flat = self._jax.tree_util.keystr, self._jax.tree_util.tree_flatten_with_path(tree)[0]
+        return {told(path): leaf for path, leaf in flat if hasattr(leaf, "dtype") and hasattr(leaf, "shape")}
+
+    def _is_traced(self, tree: Any) -> bool:
+        return any(isinstance(leaf, self._jax.core.Tracer) for leaf in self._jax.tree_util.tree_leaves(tree))
+
+
+class Step:
+    """A compiled function. trains: whether it does. places: which part of what it gives back follows which argument.
+
+    Where nothing of it looks like an argument, all that it gives back is kept: a whole training may be one function.
+    """
+
+    def __init__(self) -> None:
+        self.trains = False
+        self.places: dict[int, int] = {}
+        self._given: Any = None
+
+    def gave(self, given: Any) -> None:
+        """Keep what the training keeps, too, and nothing else: memory of a device is scarce."""
+        places = self.places
+        if places and isinstance(given, (tuple, list)) and -1 not in places:
+            self._given = [given[place] for place in places]
+        else:
+            self._given = [given]
+
+    def states(self) -> list[Any]:
+        """What was given back last."""
+        return self._given or []
+
+    def rest(self) -> None:
+        """Two functions are followed; another one has come, and this one lets go of what it gave back."""
+        self.trains, self._given = False, None
+
+
+_states: States | None = None
+
+
+def _follow(jax: ModuleType, recorder: Recorder) -> States:
+    global _states  # noqa: PLW0603  one a process
+    _states = States(jax, recorder)
+    for name in ("jit", "pmap"):
+        setattr(jax, name, _telling_compiler(getattr(jax, name)))
+    for name in ("grad", "value_and_grad"):
+        setattr(jax, name, _telling_gradient(getattr(jax, name)))
+    atexit.register(guarded(recorder.folder, "digest of the final weights", _states.finish))
+    return _states
+
+
+def _telling_compiler(compiler: Callable[..., Any]) -> Callable[..., Any]:
+    """`jax.jit`, whose functions tell what they give back if they train; used as a decorator with options, too."""
+
+    @functools.wraps(compiler)
+    def told(*args: Any, **options: Any) -> Any:
+        made = compiler(*args, **options)
+        if not args:
+            return lambda function: _telling_step(made(function))
+        return _telling_step(made)
+
+    return told
+
+
+def _telling_step(compiled: Any) -> Any:
+    states, step = _states, Step()
+    if states is None:
+        return compiled
+    now = states.now
+
+    @functools.wraps(compiled)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        if getattr(now, "depth", 0):
+            return compiled(*args, **kwargs)
+        before, now.depth = getattr(now, "updates", 0), 1
+        try:
+            given = compiled(*args, **kwargs)
+        finally:
+            now.depth = 0
+        if not step.trains and getattr(now, "updates", 0) != before:
+            step.trains = True
+            states.trains(step, args, given)
+        if step.trains:
+            step.gave(given)
+        return given
+
+    for name in dir(compiled):  # lowering, caches: all that is asked of a compiled function
+        if not name.startswith("__"):
+            setattr(told, name, getattr(compiled, name))
+    told.__wrapped__ = getattr(compiled, "__wrapped__", compiled)
+    return told
+
+
+def _telling_gradient(gradient: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(gradient)
+    def told(*args: Any, **options: Any) -> Any:
+        made = gradient(*args, **options)
+
+        @functools.wraps(made)
+        def taken(*inputs: Any, **named: Any) -> Any:
+            if _states is not None and not _states.updates_apart:
+                _states.updates()
+            return made(*inputs, **named)
+
+        return taken
+
+    return told
+
+
+def _telling_update(update: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(update)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        weights = update(*args, **kwargs)
+        if _states is not None:
+            _states.updates(weights)
+        return weights
+
+    told.tells_isorun = True  # type: ignore[attr-defined]
+    return told
+
+
+def _places(jax: ModuleType, args: Any, given: Any) -> dict[int, int]:
+    """By place among what a step gives back (-1: it gives back one thing), the argument that has the same arrays."""
+    shapes = [_shapes(jax, arg) for arg in args]
+    several = isinstance(given, (tuple, list)) and not hasattr(given, "_fields")
+    parts = dict(enumerate(given)) if several and _shapes(jax, given) not in shapes else {-1: given}
+    found: dict[int, int] = {}
+    for place, part in parts.items():
+        looks = _shapes(jax, part)
+        alike = [arg for arg, shape in enumerate(shapes) if shape == looks and arg not in found.values()]
+        if alike and looks[1] and not _is_optimizers(part):
+            found[place] = alike[0]
+    return found
+
+
+def _shapes(jax: ModuleType, tree: Any) -> tuple[Any, list[Any]]:
+    leaves, structure = jax.tree_util.tree_flatten(tree)
+    return structure, [getattr(leaf, "shape", ()) for leaf in leaves]  # a count may be a plain number at first
+
+
+def _is_optimizers(part: Any) -> bool:
+    """Whether it is what an optimizer keeps for itself: moments, counts."""
+    kinds = {type(one).__module__ for one in part} if type(part) is tuple else {type(part).__module__}
+    return bool(kinds) and all(kind.startswith("optax.") for kind in kinds)
+
+
+def _weights(state: Any) -> Any:
+    """Of a state that holds an optimizer's, too, what is trained."""
+    return getattr(state, "params", state)
+
+
+def _gone(arrays: Mapping[str, Any]) -> bool:
+    """Whether memory of an array was given away."""
+    return any(callable(getattr(one, "is_deleted", None)) and one.is_deleted() for one in arrays.values())
 
 
 def _widest(flags: str) -> str:
@@ -116,4 +366,4 @@ def _widest(flags: str) -> str:
     return min(here, capped, key=order.index)
 
 
-FRAMEWORKS = (Jax(),)
+FRAMEWORKS = (Jax(), Optax(), Equinox())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, ClassVar, FrozenSet, Mapping
 
 from .. import seeding
 from ..levels import Settings
-from ..recorder import FINAL_WEIGHTS, INITIAL_WEIGHTS, Recorder, guarded
+from ..recorder import Recorder, guarded
 from .base import NVIDIA, Framework, Hash, Watch, framed
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..streams import Streams
     from ..watching import Watcher
 
-MAX_DIGEST_BYTES = 2 * 2**30
 _WORKSPACE = ":4096:8"
 _STRICT_WORKSPACES = (_WORKSPACE, ":16:8")
 # Precisions: the function that sets one, and what it is told as.
@@ -464,8 +463,9 @@ class TorchWatch(Watch):
 
     def finish(self) -> None:
         """Digest the final weights, unless the training did."""
-        if self._latest is not None and FINAL_WEIGHTS not in self._recorder.digest_names:
-            self._digest(FINAL_WEIGHTS, [self._before, self._latest] if self._before is not None else [self._latest])
+        if self._latest is not None:
+            kept = _parameters(self._latest)
+            self._recorder.trained("torch", kept if self._before is None else [_parameters(self._before), kept])
 
     def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if optimizer is self._latest or optimizer is self._before:
@@ -475,17 +475,11 @@ class TorchWatch(Watch):
 
     def _first_step(self, optimizer: Any) -> None:
         self._before, self._latest = self._latest, optimizer
-        if INITIAL_WEIGHTS not in self._recorder.digest_names:
-            self._digest(INITIAL_WEIGHTS, [optimizer])
+        self._recorder.started(_parameters(optimizer))
 
-    def _digest(self, name: str, optimizers: list[Any]) -> None:
-        groups = [[group["params"] for group in optimizer.param_groups] for optimizer in optimizers]
-        parameters = [parameter for groups_of_one in groups for group in groups_of_one for parameter in group]
-        size = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
-        if size > MAX_DIGEST_BYTES:
-            self._recorder.note("no-digest", f"{name}: {size} bytes of weights are more than {MAX_DIGEST_BYTES}")
-        else:
-            self._recorder.digest(name, groups if len(groups) > 1 else groups[0])
+
+def _parameters(optimizer: Any) -> list[Any]:
+    return [group["params"] for group in optimizer.param_groups]
 
 
 FRAMEWORKS = (Torch(),)

@@ -2,18 +2,23 @@
 
 Keras needs no seeding of its own. Keras 3 draws the seeds of its layers and initialisers from Python's generator, Keras
 2 from TensorFlow's; both are seeded. `keras.utils.set_random_seed` would restart streams the training may have used.
+
+What is trained is seen where it is asked for, before the first step and never in one: an optimizer of Keras 3 is built
+for its variables, whatever the backend, and a gradient tape is asked for gradients by variables, by Keras 2 as well.
 """
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, FrozenSet, Mapping
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, FrozenSet, Mapping
 
 from .. import seeding
 from ..levels import Settings
 from ..recorder import Recorder, guarded
-from .base import NOT_FOLLOWED, NVIDIA, Framework
+from .base import NVIDIA, Framework, Watch
 
 if TYPE_CHECKING:
     from ..watching import Watcher
@@ -26,6 +31,7 @@ class TensorFlow(Framework):
 
     name = "tensorflow"
     has_generators = True
+    undigested = "no gradient by variables was asked of a tape; isorun.digest does any"
     global_seed_calls = ("tensorflow.random.set_seed",)
     seeding_names: ClassVar[Mapping[str, str]] = {"from_seed": "tensorflow.random.Generator.from_seed"}
     libraries = f"libtensorflow|{NVIDIA}"
@@ -83,8 +89,8 @@ class TensorFlow(Framework):
         fresh = "from_non_deterministic_state"
         seeding.take_fresh(generator, fresh, f"tensorflow.random.Generator.{fresh}", kind, generator.from_seed)
 
-    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> None:  # noqa: ARG002
-        """Set what the level says, and notice when the training sets the seed itself."""
+    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch:  # noqa: ARG002
+        """Set what the level says, notice when the training sets the seed itself, and follow what it trains."""
         if settings.seed is not None:
             module.random.set_seed(settings.seed)
         if settings.fixes_kernels:
@@ -95,6 +101,9 @@ class TensorFlow(Framework):
             guarded(recorder.folder, "fixing TensorFlow's threads", _fix_threads)(module, settings.threads, recorder)
         if not settings.takes_seeds:
             seeding.watch_calls(module.random, "set_seed", "tensorflow.random.set_seed", recorder)
+        watch = Variables("tensorflow", recorder)
+        guarded(recorder.folder, "following gradient tapes", _follow_tapes)(module, watch)
+        return watch
 
     def effective(self, module: ModuleType) -> dict[str, Any]:
         """The version, and how many threads share an operation, and how many operations there are at once."""
@@ -123,12 +132,83 @@ def _fix_threads(tensorflow: ModuleType, threads: int, recorder: Recorder) -> No
         answers.answer(tensorflow.config.threading, name, f"tensorflow.config.threading.{name}", threads)
 
 
+class Variables(Watch):
+    """Variables that are trained, the last two sets of them: a model may be gone when the training ends."""
+
+    def __init__(self, framework: str, recorder: Recorder) -> None:
+        _followed[framework] = self
+        self._framework = framework
+        self._recorder = recorder
+        self._before: list[Any] = []
+        self._latest: list[Any] = []
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it has seen any."""
+        return bool(self._latest)
+
+    def follow(self, variables: list[Any]) -> None:
+        """These are about to be trained."""
+        first = variables[0]
+        if self._latest and self._latest[0] is first:
+            self._latest = variables
+        elif self._before and self._before[0] is first:
+            self._before = variables
+        elif not self._recorder.is_forked_child and not self._recorder.rank:
+            self._before, self._latest = self._latest, variables
+            guarded(self._recorder.folder, "digest of the initial weights", self._start)()
+
+    def _start(self) -> None:
+        tensorflow = sys.modules.get("tensorflow")
+        if tensorflow is None:
+            self._recorder.started(self._latest)
+            return
+        with tensorflow.init_scope():  # a step is traced as a graph, in which variables have no values
+            self._recorder.started(self._latest)
+
+    def finish(self) -> None:
+        """Digest them. A tape is asked for the variables of Keras' optimizers, too: those are told once."""
+        by_keras = _followed.get("keras", self)
+        if self._latest and (by_keras is self or not by_keras.is_used):
+            self._recorder.trained(self._framework, [self._before, self._latest] if self._before else self._latest)
+
+
+_followed: dict[str, Variables] = {}
+
+
+def _follow_builds(base: Any, watch: Variables) -> None:
+    """Keras calls this once for an optimizer, before its first step and before it compiles one."""
+    build = base.build
+
+    @functools.wraps(build)
+    def told(self: Any, variables: Any, *args: Any, **kwargs: Any) -> Any:
+        result = build(self, variables, *args, **kwargs)
+        if variables:
+            watch.follow(list(variables))
+        return result
+
+    base.build = told
+
+
+def _follow_tapes(tensorflow: ModuleType, watch: Variables) -> None:
+    tape: Any = tensorflow.GradientTape
+    gradient: Callable[..., Any] = tape.gradient
+
+    @functools.wraps(gradient)
+    def told(self: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(sources, (list, tuple)) and sources and hasattr(sources[0], "assign"):
+            watch.follow(list(sources))
+        return gradient(self, target, sources, *args, **kwargs)
+
+    tape.gradient = told
+
+
 class Keras(Framework):
     """Keras 3 has generators of its own; Keras 2 has none, and its initializers are left to it."""
 
     name = "keras"
     has_generators = True
-    undigested = NOT_FOLLOWED
+    undigested = "no optimizer was built for variables; isorun.digest does any"
     seeding_names: ClassVar[Mapping[str, str]] = {
         "set_random_seed": "set_random_seed",
         "SeedGenerator": "keras.random.SeedGenerator",
@@ -147,6 +227,15 @@ class Keras(Framework):
         for base in module.initializers.RandomNormal.__mro__:
             if base.__name__ == "RandomInitializer":
                 seeding.take_calls(base, "__init__", "keras.initializers", kind, position=1)
+
+    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch | None:  # noqa: ARG002
+        """Follow the optimizers of Keras 3; what those of Keras 2 train a gradient tape is asked for."""
+        base = next((each for each in module.optimizers.Optimizer.__mro__ if "_var_key" in each.__dict__), None)
+        if base is None or not hasattr(module, "ops"):
+            return None
+        watch = Variables("keras", recorder)
+        _follow_builds(base, watch)
+        return watch
 
     def children(self, value: Any) -> dict[Any, Any] | None:
         """The weights of a model or layer."""
