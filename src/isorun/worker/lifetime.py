@@ -74,7 +74,7 @@ def _print_lines_at_once() -> None:
 
 
 def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> None:
-    from . import seeding  # runs at `default` do without
+    from . import entropy, seeding, tasks  # runs at `default` do without
 
     if os.environ.get(levels.AUDIT):
         from . import auditing
@@ -95,10 +95,15 @@ def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> No
         taker = seeding.SeedTaker(run_seed, recorder, takes_constants=asked.takes_seeds, answers_fresh=fixes_seed)
         closer.taker = taker
         seeding.activate(taker)
+    if asked.seed is not None:
+        if closer.taker is not None:
+            tasks.at_pools(closer.taker.pool_made)
+        entropy.watch(entropy.tell_open(recorder) if asked.fixes_kernels else None)
     if asked.fixes_kernels:
-        seeding.watch_entropy(recorder)
+        from . import answering
+
         wanted = functools.partial(levels.level_environment, asked.level, asked.seed, asked.threads, {})
-        seeding.HeldVariables(recorder, wanted, levels.is_as_strict, levels.THREAD_COUNTS).hold()
+        answering.HeldVariables(recorder, wanted, levels.is_as_strict, levels.THREAD_COUNTS).hold()
 
 
 def _watch_frameworks(asked: Settings, recorder: Recorder, closer: Closer) -> None:
@@ -110,6 +115,11 @@ def _watch_frameworks(asked: Settings, recorder: Recorder, closer: Closer) -> No
         else:
             prepare = functools.partial(_prepare, name, asked, recorder, closer)
         watcher.watch(name, guarded(asked.folder, f"preparing {name}", prepare))
+    if asked.seed is not None and "streams" not in asked.switches:
+        from . import tasks
+
+        for name, follow in tasks.FOLLOWED.items():
+            watcher.watch(name, guarded(asked.folder, f"following {name}", follow))
     watcher.watch(jobs.MODULE, guarded(asked.folder, "following jobs", jobs.follow))
     watcher.install()
 

@@ -7,7 +7,11 @@ Three things may happen where a training starts a stream of random numbers:
   is recorded and takes no part: a constant that stands at two lines to make one split twice must still make it twice.
 - It gives none, and asks for fresh entropy. At the levels that fix the seed it gets a number that follows the run's
   seed, the kind of generator, the process, and how many of its kind were made there before.
+  A seed that is new in every run, such as the clock, asks for the same (`entropy.py`).
 - It is the worker itself that seeds: nothing happens (`suspended`).
+
+Generators of a whole process start from the run's seed and what tells the process from others, and in a process of a
+pool from what tells the task (`tasks.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from contextlib import contextmanager
 from types import FrameType, ModuleType
 from typing import Any, Callable, Iterator, Mapping, NamedTuple
 
+from . import entropy, tasks
 from . import recorder as recording
 from .recorder import Recorder, shortened
 from .usercode import ISORUN, STANDARD_LIBRARY, is_library_file, is_users_file
@@ -79,31 +84,6 @@ def watch_calls(module: ModuleType, function: str, call: str, recorder: Recorder
     setattr(module, function, watched)
 
 
-def watch_entropy(recorder: Recorder) -> None:
-    """Remember as left open which lines of the training draw on the system's entropy, also by `secrets` or `uuid`.
-
-    No level answers that: names of temporary files and keys must not be the same in two runs.
-    """
-
-    def watched(original: Callable[..., bytes], named: str) -> Callable[..., bytes]:
-        @functools.wraps(original)
-        def drawn(*args: Any, **kwargs: Any) -> bytes:
-            caller = calling()
-            is_own_line = not caller.library or not caller.where.startswith(caller.library)
-            if is_own_line and not caller.importing:
-                drawn_by = os.path.basename(caller.library)[:-3] or named  # noqa: PTH119
-                recorder.left_open(f"{drawn_by} at {caller.where} drew on the system's entropy")
-            return original(*args, **kwargs)
-
-        return drawn
-
-    os.urandom = watched(os.urandom, "os.urandom or random.SystemRandom")
-    os.getrandom = watched(os.getrandom, "os.getrandom")
-    random = sys.modules.get("random")
-    if random is not None:  # it has taken the function by its name
-        random._urandom = os.urandom  # type: ignore[attr-defined]  # noqa: SLF001
-
-
 def shown_seed(value: Any) -> str:
     """How a seed is told: a whole number of whatever library as a plain one."""
     number = whole_number(value)
@@ -154,6 +134,8 @@ class SeedTaker:
         self._passed_on: set[str] = set()
         self._lock = threading.Lock()
         self._made: dict[tuple[str, str], int] = {}
+        self._answered: dict[tuple[str, Any], int] = {}
+        self._own: set[str] = set()
         self._forks: tuple[int, ...] = ()
         if answers_fresh:
             os.register_at_fork(after_in_child=self._become_child)
@@ -188,15 +170,47 @@ class SeedTaker:
         if caller.importing:
             self._recorder.left_open(f"{caller.library} made a generator without a seed while it was imported")
             return None
+        new = self._next_of(kind)
+        self._tell(call, caller.where, "had no seed", new)
+        return new
+
+    def _next_of(self, kind: Kind) -> int:
+        """The number for the next generator of its kind: in a task by its place there, else in its thread."""
+        task = tasks.current()
+        if task:
+            around = (self._recorder.rank,) if self._is_pools_process() else self._process()
+            place = (*around, "task", *task, tasks.counted(("fresh", kind.name)))
+            return replacement(self._run_seed, kind.name, ("fresh", *place))
         thread = threading.current_thread()
         name = "" if thread is threading.main_thread() else thread.name
         with self._lock:
             number = self._made.get((kind.name, name), 0)
             self._made[kind.name, name] = number + 1
-        new = replacement(self._run_seed, kind.name, ("fresh", *self._process(), name, number))
-        self._recorder.note_at(
-            "generator-seeded", (call, caller.where), f"{call} at {caller.where} had no seed and was given {new}"
-        )
+        return replacement(self._run_seed, kind.name, ("fresh", *self._process(), name, number))
+
+    def _tell(self, call: str, where: str, why: str, new: int) -> None:
+        message = f"{call} at {where} {why} and was given {new}"
+        self._recorder.note_at("generator-seeded", (call, where), message)
+
+    def instead_of_new(self, kind: Kind, call: str, value: Any) -> int | None:
+        """What to seed with instead of a seed that is new in every run; None for a constant.
+
+        The same value gets the same answer: a time that is handed over twice starts one stream twice.
+        """
+        constant = kind.constant(value) if self._answers_fresh else None
+        if constant is None:
+            return None
+        known = self._answered.get((kind.name, constant))
+        if known is not None:
+            return known
+        found = entropy.made_of(value, lambda: calling().where)
+        caller = calling() if found else None
+        if caller is None or caller.importing or constant in (self._run_seed, self._run_seed % _WIDE):
+            return None
+        new = self._next_of(kind)
+        if len(self._answered) < _MOST_REMEMBERED:
+            self._answered[kind.name, constant] = new
+        self._tell(call, caller.where, f"was seeded with {found}", new)
         return new
 
     def _process(self) -> tuple[Any, ...]:
@@ -213,6 +227,8 @@ class SeedTaker:
         Each of those has a number of its own, as it would have fresh entropy of its own. Programs that the training
         starts otherwise keep the run's seed: the one that trains may be started by a wrapper.
         """
+        if tasks.current() and self._is_pools_process():
+            return replacement(self._run_seed, "process", ("task", self._recorder.rank, *tasks.current()))
         if self._recorder.is_main_process and self._forks:
             return replacement(seed, "process", self._forks)
         name = () if self._recorder.is_main_process else _name_among_processes()
@@ -220,6 +236,26 @@ class SeedTaker:
             return replacement(seed, "process", (*self._forks, self._recorder.rank, *name))
         self._tell_ranks(seed)
         return seed
+
+    def _is_pools_process(self) -> bool:
+        """Whether what this thread begins a task of is a pool of processes: threads are no main threads."""
+        is_other = bool(self._forks) or not self._recorder.is_main_process
+        return is_other and threading.current_thread() is threading.main_thread()
+
+    def follows_task(self, call: str) -> bool:
+        """Whether a generator of the process starts anew in this task: not where the training has seeded it itself."""
+        return call not in self._own and self._is_pools_process()
+
+    def seeded_itself(self, call: str) -> None:
+        """The training has seeded a generator; what a task seeds is no more than the task's."""
+        if not tasks.current():
+            self._own.add(call)
+
+    def pool_made(self, name: str) -> None:
+        """Tell that the tasks of a pool have streams of their own."""
+        where = calling().where
+        message = f"tasks of {name} at {where} draw from streams of their own, whichever process has them"
+        self._recorder.note_at("process-seeded", (name, where), message)
 
     def _tell_ranks(self, seed: int) -> None:
         """The first rank tells what the others start from: most of them have nothing else to say, and leave no file."""
@@ -292,37 +328,53 @@ def seed_of_process(seed: int) -> int:
     return seed if _active is None else _active.seed_of_process(seed)
 
 
-def seed_forked(reseed: Callable[[int], Any], seed: int) -> None:
-    """From now on `reseed` is called in each forked child: for libraries that take fresh entropy there by themselves.
+def seed_processes(call: str, reseed: Callable[[int], Any], seed: int, *, asks_when_forked: bool = False) -> None:
+    """From now on `reseed` is called where a process of a pool begins a task: a generator of the process starts anew.
 
-    Their own hook comes first, if they were imported before this is called.
+    call: by which the training would seed it. asks_when_forked: the library takes fresh entropy in each forked child,
+    so that it is seeded there, too. Its own hook comes first, if it was imported before this is called.
     """
 
     def seeded() -> None:
         with suspended():
             reseed(seed_of_process(seed))
 
-    os.register_at_fork(after_in_child=seeded)
+    def task_begun() -> None:
+        if _active is not None and _active.follows_task(call):
+            seeded()
+
+    tasks.at_begin(task_begun)
+    if asks_when_forked:
+        os.register_at_fork(after_in_child=seeded)
 
 
 def taken(kind: Kind, call: str, value: Any, *, may_lack: bool = True) -> Any:
     """What to seed with instead of `value`; called where a generator is seeded. may_lack: None asks for entropy."""
     taker = _active
-    if taker is None or getattr(_thread, "suspended", False):
+    if taker is None or is_suspended():
         return value
     try:
         if value is None:
             return taker.fresh(kind, call) if may_lack else None
+        answer = taker.instead_of_new(kind, call, value)
+        if answer is not None:
+            return answer
+        taker.seeded_itself(call)
         return taker.take(kind, call, value) if taker.takes_constants else value
     except Exception as error:  # this is the border between the worker and the training
         report(f"taking over {call}", error)
         return value
 
 
+def is_suspended() -> bool:
+    """Whether it is the worker that seeds or sets something now, or a function that was asked already."""
+    return bool(getattr(_thread, "suspended", False))
+
+
 @contextmanager
 def suspended() -> Iterator[None]:
     """Take nothing over meanwhile: the worker seeds by itself, or a seeding function calls others."""
-    before = getattr(_thread, "suspended", False)
+    before = is_suspended()
     _thread.suspended = True
     try:
         yield
@@ -508,101 +560,3 @@ def _standing_for(original: type) -> type:
 
 def _is_wide(constant: Any) -> bool:
     return isinstance(constant, tuple) or (isinstance(constant, int) and constant >= _WIDE)
-
-
-class Answers:
-    """Settings of the training's own that are against the level, answered with the level's, and told."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-
-    def tell(self, owner: Any, name: str, told: str) -> None:
-        """From now on calls of `owner.name` are told: they set what the level leaves to the training."""
-        original: Callable[..., Any] | None = getattr(owner, name, None)
-        if original is None:
-            return
-
-        @functools.wraps(original)
-        def followed(*args: Any, **kwargs: Any) -> Any:
-            if not getattr(_thread, "suspended", False):
-                where = calling().where
-                value = " ".join(shortened(each) for each in (*args, *kwargs.values()))
-                message = f"{told} is {value} at {where}; it changes what is computed, and stays"
-                self._recorder.note_at("setting-told", (told, where), message)
-            with suspended():
-                return original(*args, **kwargs)
-
-        setattr(owner, name, followed)
-
-    def answer(
-        self, owner: Any, name: str, told: str, wanted: Any, left: Callable[[str], bool] = lambda _: False, **also: Any
-    ) -> None:
-        """From now on `owner.name(value)` sets `wanted`, whatever it is given; nothing where there is no such call.
-
-        left: whether a call from a module is left alone. also: what else the call is given otherwise.
-        """
-        original: Callable[..., Any] | None = getattr(owner, name, None)
-        if original is None:
-            return
-
-        @functools.wraps(original)
-        def answered(value: Any, *args: Any, **kwargs: Any) -> Any:
-            asked = value != wanted and not getattr(_thread, "suspended", False)
-            if asked and not left(sys._getframe(1).f_globals.get("__name__", "")):  # noqa: SLF001
-                where = calling().where
-                message = f"{told} was to be {shortened(value)} at {where}; the level answered with {wanted}"
-                self._recorder.note_at("setting-answered", (told, where), message)
-                return original(wanted, **also)
-            return original(value, *args, **kwargs)
-
-        setattr(owner, name, answered)
-
-
-class HeldVariables:
-    """Variables of the level, held against what the training's own lines put into its environment.
-
-    Libraries read them when they are imported or start a device, which may be later. began: the environment at the
-    start, the user's variables among it, which the level leaves as they are. level: what the level asks for; asked
-    when a variable that was there at the start changes, because to know it takes longer than to start. may_be: whether
-    a value does what the level wants, too; counts: variables that libraries set on purpose, for processes of theirs.
-    """
-
-    def __init__(
-        self,
-        recorder: Recorder,
-        level: Callable[[], Mapping[str, str]],
-        may_be: Callable[[str, str], bool],
-        counts: tuple[str, ...],
-    ) -> None:
-        self._recorder = recorder
-        self._began = dict(os.environ)
-        self._level = functools.lru_cache(maxsize=None)(level)
-        self._may_be = may_be
-        self._counts = counts
-
-    def hold(self) -> None:
-        """From now on. Deleting is left alone, because who empties the environment deletes until nothing is left."""
-        kind: Any = type(os.environ)
-        put = kind.__setitem__
-
-        @functools.wraps(put)
-        def setting(environ: Any, name: Any, value: Any) -> None:
-            put(environ, name, self._answer(environ, name, value))
-
-        kind.__setitem__ = setting
-
-    def _answer(self, environ: Any, name: Any, value: Any) -> Any:
-        try:
-            before = self._began.get(name) if environ is os.environ and isinstance(value, str) else None
-            if before is None or before == value or name not in self._level() or self._may_be(name, value):
-                return value
-            caller = calling()
-            if name in self._counts and caller.library:
-                return value
-            wanted = f"{value} {before}".strip() if before.startswith("--") else before  # flags join those of the level
-            message = f"{name} was to be {shortened(value)} at {caller.where}; the level answered with {wanted}"
-            self._recorder.note_at("setting-answered", (name, caller.where), message)
-        except Exception as error:  # this is the border between the worker and the training
-            report(f"holding {name}", error)
-            return value
-        return wanted

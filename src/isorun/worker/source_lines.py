@@ -1,12 +1,14 @@
 """What the source says of a line that draws random numbers: whether it is run again and again, and what it makes.
 
 A place that says nothing by its file, class or name may still say it by its statement. The source is read and parsed,
-never run, and only where nothing else told what a draw is for.
+never run, and only where nothing else told what a draw is for. A line that seeds may say that its seed is new in every
+run.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
 import re
 from typing import Any, Iterator, NamedTuple
@@ -18,6 +20,17 @@ _COMPOUND = (*_FUNCTIONS, *_LOOPS, ast.ClassDef, ast.If, ast.With, ast.AsyncWith
 _TRAININGS = re.compile(
     r"(^|_)(seeds?|folds?|trials?|runs?|reps?|repeats?|repetitions?|splits?|experiments?|cv)(_|$)", re.I
 )
+_CLOCK, _PROCESS, _SYSTEM = "the clock", "the process's number", "the system's entropy"
+_ADDRESS = "an address in memory"
+# The last part of a called name, and what its value is made of.
+_NEW_IN_EVERY_RUN = {
+    **dict.fromkeys(("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns"), _CLOCK),
+    **dict.fromkeys(("now", "utcnow", "today"), _CLOCK),
+    **dict.fromkeys(("getpid", "getppid"), _PROCESS),
+    **dict.fromkeys(("urandom", "getrandom", "uuid1", "uuid4", "randbits", "randbelow", "token_bytes"), _SYSTEM),
+    **dict.fromkeys(("token_hex", "SystemRandom"), _SYSTEM),
+}
+_CONDITIONS = (ast.If, ast.IfExp, ast.BoolOp, ast.Try, ast.For, ast.While)
 _WEIGHTS = re.compile(r"^_*(init_)?(weights?|bias(es)?|params?|parameters?)_?\d*$", re.I)
 
 
@@ -121,3 +134,87 @@ def _given_gradients(scope: ast.AST) -> set[str]:
             is_asked = part.attr == "requires_grad_" or isinstance(part.ctx, ast.Store)
             found.update(_last_name(part.value) if is_asked else ())
     return found
+
+
+@functools.lru_cache(maxsize=1024)
+def seed_made_of(file: str, line: int) -> str:
+    """What the arguments of a call that seeds are made of at a line, by its source; empty where that does not say."""
+    tree = _tree(file) if _may_tell(file) else None
+    if tree is None:
+        return ""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_at(node, line))
+    for call in calls:
+        if _seeds(call):
+            given = [*call.args, *(word.value for word in call.keywords)]
+            found = next((source for part in given for source in _sources(part, tree)), "")
+            if found:
+                return found
+    return ""
+
+
+def _may_tell(file: str) -> bool:
+    """Most sources have no such word, and need not be parsed."""
+    return any(word in line for line in linecache.getlines(file) for word in (*_NEW_IN_EVERY_RUN, "id("))
+
+
+def _is_at(node: ast.Call, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _seeds(call: ast.Call) -> bool:
+    """Whether a called name is one that seeds."""
+    name = _name_of(call.func)
+    return "seed" in name.lower() or name in _seeding_names() or name in ("key", "Random", "Generator")
+
+
+@functools.lru_cache(maxsize=None)
+def _seeding_names() -> frozenset[str]:
+    from . import frameworks
+
+    return frozenset(name for framework in frameworks.every() for name in framework.seeding_names)
+
+
+def _sources(given: ast.expr, tree: ast.Module) -> Iterator[str]:
+    """What an argument is made of: by itself, or as the only value that its name ever gets, whatever happens."""
+    if _is_conditional(given):
+        return
+    yield from _called(given)
+    names = {node.id for node in ast.walk(given) if isinstance(node, ast.Name)}
+    for name in sorted(names):
+        value = _only_value(tree, name)
+        if value is not None and not _is_conditional(value):
+            yield from _called(value)
+
+
+def _called(node: ast.AST) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call):
+            name = _name_of(part.func)
+            if name == "id" and isinstance(part.func, ast.Name):
+                yield _ADDRESS
+            elif name in _NEW_IN_EVERY_RUN:
+                yield _NEW_IN_EVERY_RUN[name]
+
+
+def _only_value(tree: ast.Module, name: str) -> ast.expr | None:
+    """The value that a name gets, where it gets one at one line alone, and whatever happens."""
+    stored = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name and _is_stored(node)]
+    if len(stored) != 1 or any(isinstance(node, ast.arg) and node.arg == name for node in ast.walk(tree)):
+        return None
+    conditional = {id(inner) for node in ast.walk(tree) if isinstance(node, _CONDITIONS) for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and stored[0] in node.targets and id(node) not in conditional:
+            return node.value
+    return None
+
+
+def _is_stored(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
+def _is_conditional(node: ast.AST) -> bool:
+    return any(isinstance(part, _CONDITIONS) for part in ast.walk(node))
+
+
+def _name_of(node: ast.expr) -> str:
+    return "".join(_last_name(node))

@@ -278,6 +278,7 @@ class Polars(Framework):
         """Seed it as the level says, and notice when the training does."""
         if settings.seed is not None:
             module.set_random_seed(settings.seed)
+            seeding.seed_processes("polars.set_random_seed", module.set_random_seed, settings.seed)
         if not settings.takes_seeds:
             seeding.watch_calls(module, "set_random_seed", "polars.set_random_seed", recorder)
 
@@ -292,7 +293,7 @@ class Numba(Framework):
         if settings.seed is None:
             return
         _seed_compiled(settings.seed)
-        seeding.seed_forked(_seed_compiled, settings.seed)
+        seeding.seed_processes("numba", _seed_compiled, settings.seed, asks_when_forked=True)
 
     def left_open(self, module: ModuleType) -> list[str]:  # noqa: ARG002
         """Each of its threads has generators of its own."""

@@ -54,6 +54,7 @@ class NumPy(Framework):
         """Seed the global generator as the level says (NumPy takes 32 bits), and notice when the training does."""
         if settings.seed is not None:
             module.seed(settings.seed % _WORD)
+            seeding.seed_processes("numpy.random.seed", lambda seed: module.seed(seed % _WORD), settings.seed)
         elif settings.warm:
             module.seed()
         if not settings.takes_seeds:

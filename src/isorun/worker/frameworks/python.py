@@ -36,7 +36,7 @@ class Python(Framework):
         """Seed it as the level says, and notice when the training does."""
         if settings.seed is not None:
             module.seed(settings.seed)
-            seeding.seed_forked(module.seed, settings.seed)  # it asks for entropy in each forked child
+            seeding.seed_processes("random.seed", module.seed, settings.seed, asks_when_forked=True)
         elif settings.warm:
             module.seed()  # a forked child would otherwise share its parent's stream with all its siblings
         if not settings.takes_seeds:

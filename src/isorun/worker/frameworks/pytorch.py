@@ -10,7 +10,7 @@ import warnings
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, FrozenSet, Mapping
 
-from .. import seeding
+from .. import answering, seeding
 from ..levels import Settings
 from ..recorder import Recorder, guarded
 from .base import NVIDIA, Framework, Hash, Watch, framed
@@ -166,6 +166,7 @@ class Torch(Framework):
         """Set what the level says; the watch that sees the weights and the seed until the training ends."""
         if settings.seed is not None:
             module.manual_seed(settings.seed)
+            seeding.seed_processes("torch.manual_seed", module.manual_seed, settings.seed)
         elif settings.warm:
             module.seed()
         if settings.fixes_kernels:
@@ -335,7 +336,7 @@ def _answer_settings(torch: ModuleType, settings: Settings, recorder: Recorder) 
     Both the C functions, which context managers call, and the properties of `torch.backends.cudnn`, which hold on to
     them, are reached. Stricter settings than the level's are left as they are: they are not against it.
     """
-    answers = seeding.Answers(recorder)
+    answers = answering.Answers(recorder)
     _answer_cudnn(torch, answers, "benchmark", wanted=False)
     _answer_kernels(torch, answers)
     if settings.threads is not None:
@@ -353,7 +354,7 @@ def _answer_settings(torch: ModuleType, settings: Settings, recorder: Recorder) 
 
 def _answer_switches(torch: ModuleType, settings: Settings, recorder: Recorder) -> None:
     """Kernels and autotuning that a switch asks for are held against the training's own settings, as by the level."""
-    answers = seeding.Answers(recorder)
+    answers = answering.Answers(recorder)
     if settings.switches.get("cudnn") == "on":
         _answer_cudnn(torch, answers, "benchmark", wanted=False)
     if settings.switches.get("kernels") == "deterministic":
@@ -361,7 +362,7 @@ def _answer_switches(torch: ModuleType, settings: Settings, recorder: Recorder) 
         _answer_kernels(torch, answers)
 
 
-def _answer_kernels(torch: ModuleType, answers: seeding.Answers) -> None:
+def _answer_kernels(torch: ModuleType, answers: answering.Answers) -> None:
     """Operations without a deterministic kernel run all the same, and are told."""
     _answer_cudnn(torch, answers, "deterministic", wanted=True)
     told = "torch.use_deterministic_algorithms"
@@ -369,7 +370,7 @@ def _answer_kernels(torch: ModuleType, answers: seeding.Answers) -> None:
     answers.answer(torch, "use_deterministic_algorithms", told, True, warn_only=True)
 
 
-def _answer_cudnn(torch: ModuleType, answers: seeding.Answers, name: str, *, wanted: bool) -> None:
+def _answer_cudnn(torch: ModuleType, answers: answering.Answers, name: str, *, wanted: bool) -> None:
     answers.answer(torch._C, f"_set_cudnn_{name}", f"torch.backends.cudnn.{name}", wanted)  # noqa: SLF001
     _answer_property(torch, name, getattr(torch._C, f"_set_cudnn_{name}", None))  # noqa: SLF001
 

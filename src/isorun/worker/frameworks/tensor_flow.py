@@ -15,7 +15,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, FrozenSet, Mapping
 
-from .. import seeding
+from .. import answering, seeding
 from ..levels import Settings
 from ..recorder import Recorder, guarded
 from .base import NVIDIA, Framework, Watch
@@ -93,10 +93,11 @@ class TensorFlow(Framework):
         """Set what the level says, notice when the training sets the seed itself, and follow what it trains."""
         if settings.seed is not None:
             module.random.set_seed(settings.seed)
+            seeding.seed_processes("tensorflow.random.set_seed", module.random.set_seed, settings.seed)
         if settings.fixes_kernels:
             module.config.experimental.enable_op_determinism()
             tf32 = "enable_tensor_float_32_execution"
-            seeding.Answers(recorder).tell(module.config.experimental, tf32, f"tensorflow.config.experimental.{tf32}")
+            answering.Answers(recorder).tell(module.config.experimental, tf32, f"tensorflow.config.experimental.{tf32}")
         if settings.threads is not None:
             guarded(recorder.folder, "fixing TensorFlow's threads", _fix_threads)(module, settings.threads, recorder)
         if not settings.takes_seeds:
@@ -126,7 +127,7 @@ def _threads(tensorflow: ModuleType, which: str) -> int:
 
 
 def _fix_threads(tensorflow: ModuleType, threads: int, recorder: Recorder) -> None:
-    answers = seeding.Answers(recorder)
+    answers = answering.Answers(recorder)
     for name in _THREADS:
         getattr(tensorflow.config.threading, name)(threads)
         answers.answer(tensorflow.config.threading, name, f"tensorflow.config.threading.{name}", threads)
