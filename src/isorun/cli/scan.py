@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["declare", "execute"]
 
 _FILES_SHOWN: Final = 20
+_LINES_OF_A_FAILURE: Final = 5
 _OFFERS: Final = ("files.offered", "files.relied", "files.unread")
 """Notes on files, which a scan shows in a table of their own."""
 
@@ -135,7 +136,8 @@ def _scan_command(options: argparse.Namespace) -> int:
         return int(not ended)
     if not ended:
         print(harmless(f"the run {record.state} ({record.reason}): what it left is not all that a whole run leaves"))
-        print(harmless("\n".join(record.log_tail.splitlines()[-5:])))
+        for line in record.log_tail.splitlines()[-_LINES_OF_A_FAILURE:]:
+            print(harmless(f"  {line}"))
     _show_metrics(found, judged)
     for line in (*_file_lines(files, record), *_weight_lines(record), *_next(record, files)):
         print(harmless(line))
@@ -167,7 +169,8 @@ def _written(record: RunRecord, run_folder: Path) -> list[WrittenFile]:
     since = datetime.fromisoformat(record.started_at).timestamp()
     folder, told = Path.cwd(), record.environment.get(FILES)
     named = {str(folder / name): item for name, item in told.items()} if isinstance(told, dict) else {}
-    return look(written_paths(folder, run_folder, since, named), Looked(folder, run_folder, since, whole=True))
+    effective = {**record.environment.get("effective", {}), FILES: named}
+    return look(written_paths(folder, run_folder, since, effective), Looked(folder, run_folder, since, whole=True))
 
 
 def _found(record: RunRecord, printed: Found, files: Sequence[WrittenFile]) -> Found:
@@ -175,7 +178,10 @@ def _found(record: RunRecord, printed: Found, files: Sequence[WrittenFile]) -> F
     from isorun.sources import Found
     from isorun.study.records import Series
 
-    examples = {name: line for file in files for name, line in file.found.examples.items()} | dict(printed.examples)
+    examples = dict(printed.examples)
+    for file in files:
+        taken = [name for name, origin in file.found.origins.items() if record.origins.get(name) == origin]
+        examples |= {name: file.found.examples[name] for name in taken if name in file.found.examples}
     alone = {name: Series((0.0,), (0.0,), (value,)) for name, value in record.results.items()}
     notes = tuple(note for note in record.notes if note.code not in _OFFERS)
     return Found({**alone, **record.series}, record.results, record.origins, examples, notes)
@@ -200,9 +206,11 @@ def _file_json(file: WrittenFile, record: RunRecord) -> dict[str, Any]:
 def _file_lines(files: Sequence[WrittenFile], record: RunRecord) -> Iterator[str]:
     from isorun.sources.written import values_shown
 
+    by_files = any(_is_used(file, record) for file in files)
+    other = "another file has the same metrics" if by_files else "the run printed or logged metrics"
     yield f"{len(files)} file{'s' if len(files) != 1 else ''} with metrics written{':' if files else ''}"
     for file in files[:_FILES_SHOWN]:
-        used = "read" if _is_used(file, record) else f"not read: {file.why_not or 'the run printed or logged metrics'}"
+        used = "read" if _is_used(file, record) else f"not read: {file.why_not or other}"
         values = values_shown(file.found) if file.found.series else "nothing that is surely a metric"
         yield f"  {file.shown} ({file.form}): {values}; {used}"
         if used != "read":

@@ -205,7 +205,7 @@ def found_in_files(ended: Ended, run_folder: Path, *, whole: bool, is_alone: boo
     They are relied on where it printed and logged none, and else offered; is_alone: no other run wrote there.
     """
     folder, since = ended.job.working_folder.absolute(), ended.began_unix
-    paths = written_paths(folder, run_folder, since, ended.events.effective.get(FILES))
+    paths = written_paths(folder, run_folder, since, ended.events.effective)
     if not paths:
         return ended
     from isorun.sources.written import Looked, found_among  # noqa: PLC0415  most runs leave no such file
@@ -217,12 +217,25 @@ def found_in_files(ended: Ended, run_folder: Path, *, whole: bool, is_alone: boo
     return replace(ended, files=merged(ended.files, found_among(paths, look, own)))
 
 
-def written_paths(folder: Path, run_folder: Path, since: float, told: Any = None) -> list[Path]:
-    """Files of a run that may hold metrics: those its worker told of, and what lies in its folders and is new."""
+def written_paths(folder: Path, run_folder: Path, since: float, effective: Mapping[str, Any]) -> list[Path]:
+    """Files of a run that may hold metrics: those its worker told of, and what lies in its folders and is new.
+
+    trackio keeps its databases in one place for all projects, which is asked where the run loaded it.
+    """
+    told, packages = effective.get(FILES), effective.get("packages")
     names = [Path(name) for name in told if isinstance(name, str)] if isinstance(told, Mapping) else []
     seen = [path for path in names if path.is_relative_to(folder) and is_fresh(_time_of(path), since)]
     seen += files_written(folder, since, run_folder.parent.parent)  # a store holds other runs' folders
-    return seen + [path for path in files_written(run_folder, since) if not _is_isoruns_own(path, run_folder)]
+    seen += [path for path in files_written(run_folder, since) if not _is_isoruns_own(path, run_folder)]
+    if isinstance(packages, Mapping) and "trackio" in packages:
+        seen += [path for path in files_written(_trackio_folder(effective), since) if path.suffix == ".db"]
+    return seen
+
+
+def _trackio_folder(effective: Mapping[str, Any]) -> Path:
+    variables = {**os.environ, **(effective.get("variables") or {})}
+    home = Path(variables.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
+    return Path(variables.get("TRACKIO_DIR") or home / "trackio").absolute()
 
 
 def _time_of(path: Path) -> float:

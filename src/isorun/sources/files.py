@@ -359,7 +359,7 @@ class _Heading:
 
 
 def _counts(name: str) -> bool:
-    return _clock_name(name) in EPOCH_KEYS or _clock_name(name) in STEP_KEYS
+    return _clock_name(name) in EPOCH_KEYS or _clock_name(name) in _STEPS
 
 
 def _add_table_rows(
@@ -445,7 +445,7 @@ class Columns:
         self._rows += 1
         clocks = ((_clock_name(name), number_in(cell)) for name, cell in cells.items() if _is_clock(name))
         clock = {name: number for name, number in clocks if number is not None}
-        moment = _Moment(line, _first(clock, EPOCH_KEYS), _first(clock, STEP_KEYS), self._seconds(clock))
+        moment = _Moment(line, _first(clock, EPOCH_KEYS), _first(clock, _STEPS), self._seconds(clock))
         self._has_clock = self._has_clock or moment.epoch is not None or moment.step is not None
         for name, cell in cells.items():
             if name not in (None, "") and not _is_clock(name) and cell not in (None, ""):
@@ -543,7 +543,8 @@ class Columns:
         return notes
 
 
-_CLOCKS = EPOCH_KEYS | STEP_KEYS | _UNIX_TIMES | _SECONDS
+_STEPS = STEP_KEYS | {"total_timesteps", "timesteps", "num_timesteps", "iterations", "total_steps"}
+_CLOCKS = EPOCH_KEYS | _STEPS | _UNIX_TIMES | _SECONDS
 
 
 def _is_clock(name: object) -> bool:

@@ -97,7 +97,7 @@ def read_database(path: Path, file: FileRead) -> Found:
             return _ask(path, file, "mode=ro" if has_log else "mode=ro&immutable=1")
         except sqlite3.OperationalError:  # somebody holds a lock, or its log cannot be opened
             return _ask(path, file, "mode=ro&immutable=1")
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.Error, ValueError, OverflowError) as error:  # its words on what is damaged may be no text
         return _unreadable(file, error)
 
 

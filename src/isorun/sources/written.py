@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
+from isorun.errors import said_by
 from isorun.sources import Found, is_plain_file, merged
 from isorun.sources.files import FileRead, begins_again, read_data_text, reader_of
 from isorun.sources.rows import is_metric, is_never
@@ -41,6 +42,10 @@ _KNOWN: Final = re.compile(
     r"(?:.*[_-])?(?:metrics?|results?|summary|history|progress|scores?|log|logs|evaluations?)|trainer_state",
     re.IGNORECASE,
 )
+_NO_METRIC: Final = re.compile(
+    r"^system/|(?:^|[/_-])(?:lr|learning_rate|clip_range|momentum)(?:$|[/_-])", re.IGNORECASE
+)
+"""What trainings log of their settings and of the machine."""
 _MLFLOW_RUN: Final = re.compile(r"^(?P<run>.*/[0-9a-f]{32}/metrics)/")
 _NUMBERED: Final = re.compile(r"\d+")
 _LONG_NUMBER: Final = re.compile(r"\d{6,}")
@@ -102,7 +107,8 @@ def found_among(paths: Iterable[Path], run: Looked, own: Found) -> Found:
     if run.has_metrics:
         return Found(notes=(*_offers(files), *_differences(own, files)))
     relied = relied_on(files)
-    used = [file for file in files if not file.why_not and relied.series]
+    taken = set(relied.origins.values())
+    used = [file for file in files if not file.why_not and not taken.isdisjoint(file.found.origins.values())]
     notes = [Note("files.relied", f"{file.option} reads {values_shown(file.found)}") for file in used]
     return replace(relied, notes=(*relied.notes, *notes, *_offers(file for file in files if file not in used)))
 
@@ -120,12 +126,20 @@ def look(paths: Iterable[Path], run: Looked) -> list[WrittenFile]:
             continue
         left -= 0 if _is_database(name) else sum(sizes)
         form = _form(files[0])
-        read = _read_events(files, run) if form == EVENTS else merged(*(_read(path, run) for path in files))
+        read = _guarded(files, form, run)
         found = _named_well(read, sure=form in _TRACKERS)
         if found.series or any(note.code == "files.left-out" for note in found.notes):
             why_not = _why_not(found, files, run)
             written.append(WrittenFile(_shown(Path(name), run), form, _option(files, run), found, why_not))
     return written
+
+
+def _guarded(files: list[Path], form: str, run: Looked) -> Found:
+    """What is in them. Nobody asked for these files: whatever goes wrong with one, no run fails of it."""
+    try:
+        return _read_events(files, run) if form == EVENTS else merged(*(_read(path, run) for path in files))
+    except Exception as error:
+        return Found(notes=(Note("files.left-out", f"left out: {_shown(files[0], run)}: {said_by(error)}"),))
 
 
 def _units(paths: Iterable[Path]) -> dict[str, list[Path]]:
@@ -211,7 +225,7 @@ def _named_well(found: Found, *, sure: bool) -> Found:
     """Metrics alone, with names that can be printed. sure: who wrote them called them metrics."""
 
     def is_kept(name: str, series: Series) -> bool:
-        is_named = is_metric(name) or (sure and not is_never(name) and not name.startswith("system/"))
+        is_named = is_metric(name) or (sure and not is_never(name) and not _NO_METRIC.search(name))
         return is_named and name.isprintable() and len(name) <= _LONGEST_NAME and not begins_again(series.steps)
 
     kept = {name: one for name, one in itertools.islice(found.series.items(), _MOST_NAMES) if is_kept(name, one)}
@@ -268,6 +282,8 @@ def _pattern(path: Path, run: Looked) -> str:
         return of_mlflow["run"][1:].rpartition("/")[0].rpartition("/")[0].rpartition("/")[0] + "/*/*/metrics/**/*"
     if path.suffix == ".wandb":
         return f"{Path(shown).parent.parent.as_posix()}/*/*.wandb".removeprefix("./")
+    if path.is_absolute() and shown.startswith("/"):
+        return shown
     folder, _, name = shown.rpartition("/")
     name = re.sub(r"tfevents.*", "tfevents*", name) if "tfevents" in name else _LONG_NUMBER.sub("*", name)
     start, folder = ("{run_dir}/", folder[9:].lstrip("/")) if folder.startswith("{run_dir}") else ("", folder)
