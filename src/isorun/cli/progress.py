@@ -8,7 +8,6 @@ import re
 import shutil
 import statistics
 import sys
-import threading
 import time
 from collections import defaultdict
 from contextlib import suppress
@@ -34,6 +33,8 @@ __all__ = ["Progress"]
 
 _REASON_SHOWN: Final = 120
 _FIRST_LINE_SECONDS: Final = 30.0
+_LONGEST_PAUSE: Final = 600.0
+"""Where nobody looks at a terminal the pause between lines doubles up to this: a log of days stays short."""
 _EPOCHS: Final = re.compile(r"-{0,2}(?:[\w.-]*[._-])?(?:num|max|n|total|train)?[_-]?epochs?(?:=(.+))?", re.IGNORECASE)
 _CONFIG: Final = re.compile(r"\{config\.([\w.-]+)\}")
 
@@ -140,8 +141,8 @@ class Progress(Observer):
         self._study = study
         self._stream = stream
         self._live = stream.isatty()
-        self._lock = threading.Lock()
-        self._next_line = time.monotonic() + _FIRST_LINE_SECONDS
+        self._pause = _FIRST_LINE_SECONDS
+        self._next_line = time.monotonic() + self._pause
         self._pace = _Pace()
         self._made_before = 0
         self._pythons: set[str] = set()
@@ -201,12 +202,11 @@ class Progress(Observer):
     def run_started(self, cell: Cell) -> None:
         """A run begins."""
         self._say_plan()
-        with self._lock:
-            self._running += 1
-            self._pace.epochs = self._pace.epochs or _epochs_asked_for(cell)
-            self._pace.begin(cell)
-            if self._live:
-                self._rewrite(f"{self._counts()}  {cell.label} …{self._time_left()}")
+        self._running += 1
+        self._pace.epochs = self._pace.epochs or _epochs_asked_for(cell)
+        self._pace.begin(cell)
+        if self._live:
+            self._rewrite(f"{self._counts()}  {cell.label} …{self._time_left()}")
 
     def environment_told(self, cell: Cell, message: str) -> None:
         """How far the making of an environment is."""
@@ -216,17 +216,17 @@ class Progress(Observer):
         """What a running training logged last: on a terminal each time, elsewhere after ever longer times."""
         if not rows:
             return
-        with self._lock:
-            self._pace.told(cell, rows[-1].get("step"))
-            now = time.monotonic()
-            if not self._live and now < self._next_line:
-                return
-            line = f"{self._counts()}  {cell.label}: {self._row(rows[-1])} …{self._time_left()}"
-            if self._live:
-                self._rewrite(line)
-            else:
-                self._next_line = now + max(now - self._next_line + _FIRST_LINE_SECONDS, _FIRST_LINE_SECONDS)
-                self._say(line)
+        self._pace.told(cell, rows[-1].get("step"))
+        now = time.monotonic()
+        if not self._live and now < self._next_line:
+            return
+        line = f"{self._counts()}  {cell.label}: {self._row(rows[-1])} …{self._time_left()}"
+        if self._live:
+            self._rewrite(line)
+        else:
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+            self._next_line = now + self._pause
+            self._say(line)
 
     def _row(self, row: Mapping[str, Any]) -> str:
         """The row in a few words; with how many steps there will be, where that is known."""
@@ -250,17 +250,16 @@ class Progress(Observer):
 
     def run_ended(self, record: RunRecord) -> None:
         """A run ended: show it, the time left and the running mean ± sd of its group."""
-        with self._lock:
-            self._running -= 1
-            self._records.append(record)
-            self._pace.ended(record)
-            self._announce_interpreter(record)
-            self._announce_origins(record)
-            line = f"{self._counts()}  {record.cell.label}: {self._told(record)}{self._time_left()}"
-            if self._live and record.state is RunState.FINISHED:
-                self._rewrite(line)
-            else:
-                self._say(line)
+        self._running -= 1
+        self._records.append(record)
+        self._pace.ended(record)
+        self._announce_interpreter(record)
+        self._announce_origins(record)
+        line = f"{self._counts()}  {record.cell.label}: {self._told(record)}{self._time_left()}"
+        if self._live and record.state is RunState.FINISHED:
+            self._rewrite(line)
+        else:
+            self._say(line)
 
     def _counts(self) -> str:
         done = self._made_before + len(self._records)
