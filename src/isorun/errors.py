@@ -26,7 +26,6 @@ In Python the signature of a public function says what may be asked of it; `chec
 
 from __future__ import annotations
 
-import difflib
 import functools
 import shlex
 import types
@@ -208,6 +207,8 @@ def _fit(char: str) -> str:
 def known_names(name: object, known: Iterable[str]) -> str:
     """The names that are allowed, the nearest to `name` first when one is close; it may be anything a user gave."""
     names = [str(item) for item in known]
+    import difflib  # noqa: PLC0415  for mistakes alone
+
     close = difflib.get_close_matches(str(name), names, n=1)
     listing = ", ".join(names) if names else "none"
     return f"{listing} (did you mean {close[0]!r}?)" if close else listing

@@ -12,7 +12,6 @@ nothing else is left to start, in case its holder died.
 from __future__ import annotations
 
 import abc
-import html
 import queue
 import secrets
 import signal
@@ -174,6 +173,8 @@ class Outcome:
         return f"<Outcome: {self.counted}>"
 
     def _repr_html_(self) -> str:
+        import html  # noqa: PLC0415  for notebooks alone
+
         return "".join(f"<p>{html.escape(line)}</p>" for line in str(self).splitlines())
 
 

@@ -6,7 +6,6 @@ Exit codes: 0 fine, 1 user error or failed runs, 2 usage, 3 a difference was fou
 from __future__ import annotations
 
 import argparse
-import difflib
 import gc
 import importlib
 import io
@@ -122,6 +121,8 @@ def _dispatch(words: list[str]) -> int:
 
 def _refuse_command(words: list[str]) -> NoReturn:
     """A first word that is no command; what stands behind it is most often right."""
+    import difflib
+
     near = difflib.get_close_matches(words[0].lower(), COMMANDS, n=1)
     raise UsageError(
         f"there is no command {words[0]!r}",
@@ -196,6 +197,8 @@ class _Parser(argparse.ArgumentParser):
         """The option that is nearest to the first one that is not known; empty where none is near."""
         given = next((word.partition("=")[0] for word in words if word.startswith("--")), "")
         options = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+        import difflib
+
         return "".join(difflib.get_close_matches(given, options, n=1)) if given else ""
 
 

@@ -6,12 +6,11 @@ import itertools
 import math
 import re
 import shutil
-import statistics
 import sys
 import time
 from collections import defaultdict
 from contextlib import suppress
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from isorun.cli import duration
@@ -39,14 +38,21 @@ _EPOCHS: Final = re.compile(r"-{0,2}(?:[\w.-]*[._-])?(?:num|max|n|total|train)?[
 _CONFIG: Final = re.compile(r"\{config\.([\w.-]+)\}")
 
 
+def _statistics() -> ModuleType:
+    """Only where there are several runs: it takes milliseconds to load."""
+    import statistics
+
+    return statistics
+
+
 def _spread(values: list[float]) -> str:
     """Mean and sd so far; a diverged run is counted, not averaged."""
     finite = [value for value in values if math.isfinite(value)]
     diverged = f", {len(values) - len(finite)} not finite" if len(finite) < len(values) else ""
     if not finite:
         return f"n = 0{diverged}"
-    sd = f" ± {statistics.stdev(finite):.2g} sd" if len(finite) > 1 else ""
-    return f"mean {statistics.fmean(finite):.4g}{sd}, n = {len(finite)}{diverged}"
+    sd = f" ± {_statistics().stdev(finite):.2g} sd" if len(finite) > 1 else ""
+    return f"mean {math.fsum(finite) / len(finite):.4g}{sd}, n = {len(finite)}{diverged}"
 
 
 class _Running:
@@ -112,7 +118,7 @@ class _Pace:
 
     def seconds_left(self, waiting: int) -> float | None:
         """None where nothing is known. waiting: runs that have not begun."""
-        typical = statistics.median(self._seconds) if self._seconds else None
+        typical = _statistics().median(self._seconds) if self._seconds else None
         foreseen = [run.seconds(self.steps) for run in self._running.values()]
         typical = typical if typical is not None else max((one for one in foreseen if one is not None), default=None)
         if typical is None:

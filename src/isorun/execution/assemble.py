@@ -10,11 +10,11 @@ import stat
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -397,35 +397,61 @@ def read_record(folder: Path) -> RunRecord:
         raise ExecutionError(f"the record {path} cannot be read", found=str(error)) from error
 
 
+class _Answer:
+    """What a thread of its own finds out."""
+
+    def __init__(self, ask: Callable[[], dict[str, Any]]) -> None:
+        self._ask = ask
+        self._found: dict[str, Any] = {}
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._find, name="code-version")
+        self._thread.start()
+
+    def _find(self) -> None:
+        try:
+            self._found = self._ask()
+        except Exception as error:
+            self._error = error
+
+    def result(self) -> dict[str, Any]:
+        """Waits for it."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._found
+
+
 class CodeVersions:
     """Asks git in a thread of its own, for a small part of the time, and where it takes long every ten seconds."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="code-version")
-        self._latest: dict[Path, tuple[float, Future[dict[str, Any]]]] = {}
+        self._latest: dict[Path, tuple[float, _Answer]] = {}
         self._took: dict[Path, float] = {}
         self._lock = threading.Lock()
+        self._asking = threading.Lock()
 
-    def ask(self, folder: Path) -> Future[dict[str, Any]]:
+    def ask(self, folder: Path) -> _Answer:
         """The version of the code in a folder, as it is about now."""
         with self._lock:
             asked_at, answer = self._latest.get(folder, (0.0, None))
             serves = min(_MAX_AGE_SECONDS, _AGE_BY_TIME * self._took.get(folder, math.inf))
             now = time.monotonic()
             if answer is None or now - asked_at > serves:
-                answer = self._pool.submit(self._answer, folder)
+                answer = _Answer(partial(self._answer, folder))
                 self._latest[folder] = (now, answer)
             return answer
 
     def _answer(self, folder: Path) -> dict[str, Any]:
-        began = time.monotonic()
-        found = code_version(folder)
-        self._took[folder] = time.monotonic() - began
+        with self._asking:  # one at a time: this is a small part of the machine's work
+            began = time.monotonic()
+            found = code_version(folder)
+            self._took[folder] = time.monotonic() - began
         return found
 
     def close(self) -> None:
-        """End the thread."""
-        self._pool.shutdown()
+        """Let the threads end."""
+        for _, answer in self._latest.values():
+            answer.result()
 
 
 _MOST_ENTRIES: Final = 5_000

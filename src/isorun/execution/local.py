@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from isorun.environments.interpreter import check_command
@@ -41,9 +41,12 @@ class LocalExecutor(AbstractExecutor):
         self._slots = Slots(jobs)
         self._devices = Devices(devices, jobs)
         self._workshop = Workshop(launch=launch, standard_input=standard_input, grace_seconds=grace_seconds)
-        self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="slot")
+        # `concurrent.futures` has a pool, and takes as long to load as a run takes beside its training.
+        self._waiting: deque[tuple[Job, Tell]] = deque()
+        self._threads: set[threading.Thread] = set()
         self._open: set[str] = set()
-        self._lock = threading.Lock()
+        # A signal handler calls `stop` in the thread that may hold it just then.
+        self._lock = threading.RLock()
 
     def check(self, environment: Environment) -> None:
         """Refuse what this machine does not have: CPUs, devices, memory."""
@@ -59,7 +62,21 @@ class LocalExecutor(AbstractExecutor):
         """Run the job when a slot is free."""
         with self._lock:
             self._open.add(job.run_id)
-        self._pool.submit(self._execute, job, tell)
+            self._waiting.append((job, tell))
+            if len(self._threads) < self.capacity:
+                thread = threading.Thread(target=self._work, name="slot")
+                self._threads.add(thread)
+                thread.start()
+
+    def _work(self) -> None:
+        """Carry out jobs in the order they came, until none waits."""
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._threads.discard(threading.current_thread())
+                    return
+                job, tell = self._waiting.popleft()
+            self._execute(job, tell)
 
     def _execute(self, job: Job, tell: Tell) -> None:
         event: Event
@@ -92,5 +109,8 @@ class LocalExecutor(AbstractExecutor):
     def close(self) -> None:
         """End everything this executor started."""
         self._workshop.kill()
-        self._pool.shutdown()
+        with self._lock:
+            threads = list(self._threads)
+        for thread in threads:
+            thread.join()
         self._workshop.close()

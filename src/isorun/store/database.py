@@ -14,7 +14,6 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Final
 
@@ -176,7 +175,7 @@ def _configured(path: Path, mode: str) -> sqlite3.Connection:
 
 def shipped_migrations() -> tuple[Migration, ...]:
     """The migrations this isorun knows, in order."""
-    folder = resources.files("isorun.store") / "migrations"
+    folder = Path(__file__).with_name("migrations")
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
     return tuple(_migration(file.name, file.read_text(encoding="utf-8")) for file in files)
 

@@ -9,7 +9,6 @@ import hashlib
 import math
 import random
 import re
-import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -42,6 +41,8 @@ def _uniform(generator: random.Random, low: float, high: float) -> float:
 
 
 def _normal(generator: random.Random, mean: float, sd: float) -> float:
+    import statistics  # noqa: PLC0415  few studies draw from it, and it takes long to load
+
     return statistics.NormalDist(mean, sd).inv_cdf(_open_unit(generator))
 
 

@@ -11,7 +11,6 @@ import copy
 import hashlib
 import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -247,6 +246,8 @@ def _read(path: Path) -> dict[str, Any]:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"the study file {path} cannot be read: {error}") from None
+    import tomllib  # noqa: PLC0415  most commands read no study file
+
     try:
         return tomllib.loads(text)
     except ValueError as error:  # besides TOMLDecodeError also numbers with more digits than Python reads

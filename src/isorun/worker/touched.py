@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import sys
 import threading
 import time
@@ -144,6 +143,8 @@ class TouchedFiles:
         if truncates:
             os.unlink(name)  # noqa: PTH108
         else:
+            import shutil  # every child Python would pay for it
+
             shutil.copy2(original, own)
             os.replace(own, name)  # noqa: PTH105
 

@@ -242,13 +242,13 @@ def _hash_of_all(hashes: Iterable[tuple[str, str]]) -> str:
 
 def code_version(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """commit, dirty and diff_sha256 (empty when clean) of the repository around `folder`; {} where there is none."""
-    root = _git(folder, "rev-parse", "--show-toplevel")
-    commit = _git(folder, "rev-parse", "--verify", "HEAD")
-    if root is None or commit is None:
+    found = _git(folder, "rev-parse", "--show-toplevel", "HEAD")
+    if found is None:
         return {}
+    root, _, commit = found.rstrip(b"\n").rpartition(b"\n")
     from hashlib import sha256
 
-    difference = _difference(root.decode(errors="surrogateescape").rstrip("\n"))
+    difference = _difference(root.decode(errors="surrogateescape"))
     return {
         "commit": commit.decode().strip(),
         "dirty": bool(difference),
