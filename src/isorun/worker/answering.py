@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, FrozenSet, Mapping
 
 from .recorder import Recorder, shortened
 from .seeding import calling, is_suspended, report, suspended
@@ -22,15 +22,20 @@ class Answers:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
 
-    def tell(self, owner: Any, name: str, told: str) -> None:
-        """From now on calls of `owner.name` are told: they set what the level leaves to the training."""
+    def tell(
+        self, owner: Any, name: str, told: str, matters: Callable[..., bool] = lambda *_args, **_kwargs: True
+    ) -> None:
+        """From now on calls of `owner.name` are told: they set what the level leaves to the training.
+
+        matters: whether a call with these arguments is told.
+        """
         original: Callable[..., Any] | None = getattr(owner, name, None)
         if original is None:
             return
 
         @functools.wraps(original)
         def followed(*args: Any, **kwargs: Any) -> Any:
-            if not is_suspended():
+            if not is_suspended() and matters(*args, **kwargs):
                 where = calling().where
                 value = " ".join(shortened(each) for each in (*args, *kwargs.values()))
                 message = f"{told} is {value} at {where}; it changes what is computed, and stays"
@@ -70,7 +75,8 @@ class HeldVariables:
     Libraries read them when they are imported or start a device, which may be later. began: the environment at the
     start, the user's variables among it, which the level leaves as they are. level: what the level asks for; asked
     when a variable that was there at the start changes, because to know it takes longer than to start. may_be: whether
-    a value does what the level wants, too; counts: variables that libraries set on purpose, for processes of theirs.
+    a value does what the level wants, too; counts: variables that libraries set on purpose, for processes of theirs;
+    told: those that the level leaves to the training, and that change what is computed.
     """
 
     def __init__(
@@ -79,12 +85,14 @@ class HeldVariables:
         level: Callable[[], Mapping[str, str]],
         may_be: Callable[[str, str], bool],
         counts: tuple[str, ...],
+        told: Callable[[], FrozenSet[str]],
     ) -> None:
         self._recorder = recorder
         self._began = dict(os.environ)
         self._level = functools.lru_cache(maxsize=None)(level)
         self._may_be = may_be
         self._counts = counts
+        self._told = functools.lru_cache(maxsize=None)(told)
 
     def hold(self) -> None:
         """From now on. Deleting is left alone, because who empties the environment deletes until nothing is left."""
@@ -99,8 +107,12 @@ class HeldVariables:
 
     def _answer(self, environ: Any, name: Any, value: Any) -> Any:
         try:
-            before = self._began.get(name) if environ is os.environ and isinstance(value, str) else None
-            if before is None or before == value or name not in self._level() or self._may_be(name, value):
+            if environ is not os.environ or not isinstance(value, str) or self._began.get(name) == value:
+                return value
+            before = self._began.get(name)
+            if before is None or name not in self._level():
+                return self._tell(name, value)
+            if self._may_be(name, value):
                 return value
             caller = calling()
             if name in self._counts and caller.library:
@@ -112,3 +124,11 @@ class HeldVariables:
             report(f"holding {name}", error)
             return value
         return wanted
+
+    def _tell(self, name: Any, value: str) -> str:
+        """The value itself; most variables that programs set have nothing to do with what is computed."""
+        caller = calling()
+        if not caller.library and name in self._told():
+            message = f"{name} is {shortened(value)} at {caller.where}; it changes what is computed, and stays"
+            self._recorder.note_at("setting-told", (name, caller.where), message)
+        return value

@@ -103,7 +103,8 @@ def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> No
         from . import answering
 
         wanted = functools.partial(levels.level_environment, asked.level, asked.seed, asked.threads, {})
-        answering.HeldVariables(recorder, wanted, levels.is_as_strict, levels.THREAD_COUNTS).hold()
+        counts, told = levels.THREAD_COUNTS, frameworks.told_variables
+        answering.HeldVariables(recorder, wanted, levels.is_as_strict, counts, told).hold()
 
 
 def _watch_frameworks(asked: Settings, recorder: Recorder, closer: Closer) -> None:

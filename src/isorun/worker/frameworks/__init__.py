@@ -102,6 +102,11 @@ def global_seed_calls() -> frozenset[str]:
     return frozenset(call for framework in every() for call in framework.global_seed_calls)
 
 
+def told_variables() -> frozenset[str]:
+    """Variables that change what is computed, and that every level leaves to the training."""
+    return frozenset(name for framework in every() for name in framework.told_variables)
+
+
 @functools.lru_cache(maxsize=None)
 def safe_to_preload() -> frozenset[str]:
     """Top-level modules that a fork server may import."""

@@ -75,6 +75,9 @@ class Framework:
     # it are not its own.
     thread_variables: tuple[str, ...] = ()
 
+    # Variables that change what it computes and not whether that repeats: a training that sets one is told so.
+    told_variables: tuple[str, ...] = ()
+
     # Traces on disk: loaded libraries worth a hash (a pattern), and Python that a compiler writes as it goes.
     libraries = ""
     generated_files: tuple[str, ...] = ()

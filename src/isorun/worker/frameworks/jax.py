@@ -29,6 +29,11 @@ _HAS_WIDEST_FLAG = (0, 5)
 _WIDEST = {"baseline": "SSE4_2", "avx2": "AVX2", "avx512": "AVX512"}
 # The threads that XLA computes with on the CPU: as many as PJRT_NPROC says, else as there are CPUs.
 _THREADS = "tf_XLAEigen"
+# Settings that change what is computed, and not whether that repeats.
+_SETTINGS = (
+    *("jax_default_matmul_precision", "jax_enable_x64", "jax_default_prng_impl", "jax_threefry_partitionable"),
+    *("jax_numpy_dtype_promotion", "jax_default_dtype_bits", "jax_platforms", "jax_platform_name"),
+)
 
 
 class Jax(Framework):
@@ -43,6 +48,7 @@ class Jax(Framework):
     seeding_names: ClassVar[Mapping[str, str]] = {"PRNGKey": "jax.random.PRNGKey", "Rngs": "flax.nnx.Rngs"}
     libraries = f"xla|{NVIDIA}"
     thread_variables = ("PJRT_NPROC",)
+    told_variables = ("XLA_FLAGS", "PJRT_NPROC", *(name.upper() for name in _SETTINGS))
 
     def __init__(self) -> None:
         self._had: dict[str, str] = {}
@@ -113,6 +119,10 @@ class Jax(Framework):
         if name == "jax":
             atexit.register(guarded(recorder.folder, "asking JAX", self._remember), module)
             watch = guarded(recorder.folder, "following jax.jit", _follow)(module, recorder)
+            if settings.fixes_kernels:
+                from ..answering import Answers  # other levels do without
+
+                Answers(recorder).tell(module.config, "update", "jax.config", lambda name, *_: name in _SETTINGS)
         if name == "jax" and settings.seed is not None and not settings.takes_seeds:
             recorder.note("jax-keys", "JAX has no global seed: make keys from the environment variable ISORUN_SEED")
         return watch

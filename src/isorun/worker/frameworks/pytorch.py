@@ -81,6 +81,7 @@ class Torch(Framework):
     watched_seed_call = "torch.manual_seed"
     undigested = "no optimizer made a step, before which and after which weights are digested; isorun.digest does any"
     seeding_names: ClassVar[Mapping[str, str]] = {"set_seed": "set_seed", "seed_everything": "seed_everything"}
+    told_variables = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
     libraries = f"libtorch_cpu|libtorch_cuda|{NVIDIA}"
     generated_files = ("_remote_module_",)
     generated_folders = ("torchinductor_",)
@@ -347,6 +348,7 @@ def _answer_settings(torch: ModuleType, settings: Settings, recorder: Recorder) 
             return os.getpid() != trains or module.startswith("torch.utils.data.")
 
         answers.answer(torch, "set_num_threads", "torch.set_num_threads", settings.threads, is_a_helpers)
+    answers.tell(torch, "set_num_interop_threads", "torch.set_num_interop_threads")
     for name, told in _PRECISIONS.items():
         answers.tell(torch._C, name, told)  # noqa: SLF001
     _answer_property(torch, "allow_tf32", getattr(torch._C, "_set_cudnn_allow_tf32", None))  # noqa: SLF001

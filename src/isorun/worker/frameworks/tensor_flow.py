@@ -10,6 +10,7 @@ for its variables, whatever the backend, and a gradient tape is asked for gradie
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import sys
 from types import ModuleType
@@ -37,6 +38,7 @@ class TensorFlow(Framework):
     libraries = f"libtensorflow|{NVIDIA}"
     generated_files = ("__autograph_generated_file",)
     thread_variables = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+    told_variables = (*thread_variables, "TF_ENABLE_ONEDNN_OPTS", "TF_XLA_FLAGS", "TF_CUDNN_USE_AUTOTUNE")
 
     def variables(self, cpu_flags: FrozenSet[str]) -> dict[str, str]:  # noqa: ARG002
         """What TensorFlow reads before it can be told."""
@@ -96,8 +98,11 @@ class TensorFlow(Framework):
             seeding.seed_processes("tensorflow.random.set_seed", module.random.set_seed, settings.seed)
         if settings.fixes_kernels:
             module.config.experimental.enable_op_determinism()
-            tf32 = "enable_tensor_float_32_execution"
-            answering.Answers(recorder).tell(module.config.experimental, tf32, f"tensorflow.config.experimental.{tf32}")
+            answers, tf32 = answering.Answers(recorder), "enable_tensor_float_32_execution"
+            answers.tell(module.config.experimental, tf32, f"tensorflow.config.experimental.{tf32}")
+            for call in ("set_jit", "set_experimental_options"):
+                answers.tell(module.config.optimizer, call, f"tensorflow.config.optimizer.{call}")
+            guarded(recorder.folder, "giving a global generator", _give_global_generator)(module)
         if settings.threads is not None:
             guarded(recorder.folder, "fixing TensorFlow's threads", _fix_threads)(module, settings.threads, recorder)
         if not settings.takes_seeds:
@@ -202,6 +207,22 @@ def _follow_tapes(tensorflow: ModuleType, watch: Variables) -> None:
         return gradient(self, target, sources, *args, **kwargs)
 
     tape.gradient = told
+
+
+def _give_global_generator(tensorflow: ModuleType) -> None:
+    """Where operations are deterministic TensorFlow refuses to make one of fresh entropy: it is given one before."""
+    hidden: Any = importlib.import_module("tensorflow.python.ops.stateful_random_ops")
+    original = hidden.get_global_generator
+
+    @functools.wraps(original)
+    def given() -> Any:
+        if hidden.global_generator is None:
+            with tensorflow.init_scope():
+                hidden.set_global_generator(tensorflow.random.Generator.from_non_deterministic_state())
+        return original()
+
+    for owner in (hidden, tensorflow.random, getattr(tensorflow.random, "experimental", hidden)):
+        owner.get_global_generator = given
 
 
 class Keras(Framework):
