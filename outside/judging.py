@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from programs import Program, Truth
+from outside.programs import Program, Truth
 
 COLUMNS: Final = ("first try", "metrics", "fixed-seed", "deterministic", "digest", "direction")
 PRINTED_DIGITS: Final = 1e-9
@@ -20,7 +20,7 @@ PRINTED_DIGITS: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One cell of the table. held: True, False, or None where the question does not arise. said: a word or a sentence."""
+    """One cell of the table. held: yes, no, or None where the question does not arise. said: a word or a sentence."""
 
     held: bool | None
     said: str
@@ -43,21 +43,35 @@ class Seen:
 
 def true_value(truth: Truth, output: str, folder: Path, began: float, ended: float) -> float | None:
     """The last value of a metric by the program's own word; None where it said none. Files written in between count."""
-    if truth.line:
-        matches = list(re.finditer(truth.line, output))
-        return _number_of(matches[-1]) if matches else None
+    if not truth.file:
+        return _last_match(truth.line, output)
     files = [path for path in folder.glob(truth.file) if began <= path.stat().st_mtime <= ended]
     if not files:
         return None
     newest = max(files, key=lambda path: path.stat().st_mtime)
+    if truth.line:
+        return _last_match(truth.line, newest.read_text(errors="replace"))
+    if ".tfevents." in newest.name:
+        return _last_event(newest, truth.key)
     if truth.key:
-        told: Any = json.loads(newest.read_text())
-        for part in truth.key.split("/"):
-            told = told[int(part) if isinstance(told, list) else part]
-        return float(told)
+        return float(json.loads(newest.read_text())[truth.key])
     with newest.open(newline="") as file:
         values = [row[truth.column] for row in csv.DictReader(file) if row.get(truth.column)]
     return float(values[-1]) if values else None
+
+
+def _last_match(pattern: str, text: str) -> float | None:
+    matches = list(re.finditer(pattern, text))
+    return _number_of(matches[-1]) if matches else None
+
+
+def _last_event(path: Path, tag: str) -> float | None:
+    """By TensorBoard's own reader, which isorun does not use."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: PLC0415  takes a second
+
+    events = EventAccumulator(str(path))
+    events.Reload()
+    return float(events.Scalars(tag)[-1].value) if tag in events.Tags()["scalars"] else None
 
 
 def _number_of(match: re.Match[str]) -> float:
@@ -86,7 +100,9 @@ def judge_first_try(exit_code: int, runs: Sequence[Seen], alone: str) -> Judgeme
 def judge_metrics(program: Program, run: Seen, truths: Mapping[str, float | None]) -> Judgement:
     """Whether every metric that the program told was found, with its value."""
     if not program.metrics:
-        return Judgement(not run.values, "none told, " + (_listed(run.values) + " found" if run.values else "none found"))
+        return Judgement(
+            not run.values, "none told, " + (_listed(run.values) + " found" if run.values else "none found")
+        )
     wrong, missed = [], []
     for truth in program.metrics:
         true = truths[truth.name]
@@ -113,16 +129,20 @@ def beyond(program: Program, run: Seen) -> list[str]:
 
 
 def judge_identical(program: Program, runs: Sequence[Seen]) -> Judgement:
-    """Whether runs with the same seed are one training: by their weights where these are known, else by their values."""
+    """Whether runs with the same seed are one training: by their weights where they are known, else by their values."""
     finished = [run for run in runs if run.state == "finished"]
     if len(finished) < 2:
         reasons = [run.reason for run in runs if run.state != "finished"]
         return Judgement(False, f"{len(finished)} of 2 finished" + (f": {reasons[0]}" if reasons else ""))
     final = [{name: digest for name, digest in run.digests.items() if "final" in name} for run in finished]
     names = sorted({name for truth in program.metrics for name in named_so(truth, finished[0].values)})
-    differing = [name for name in names if not _all_same([list(run.series.get(name, ())) + [run.values.get(name)] for run in finished])]
+    differing = [
+        name for name in names if not _all_same([[*run.series.get(name, ()), run.values.get(name)] for run in finished])
+    ]
     if any(final) and not _all_same(final):
-        return Judgement(False, "weights differ" + (f"; {_listed(differing)} differ" if differing else ", values do not"))
+        return Judgement(
+            False, "weights differ" + (f"; {_listed(differing)} differ" if differing else ", values do not")
+        )
     if differing:
         return Judgement(False, f"{_listed(differing)} differ" + (", weights do not" if any(final) else ""))
     if any(final):

@@ -1,6 +1,7 @@
-"""Tiny data in the forms that programs look for: `python made_data.py KIND FOLDER [WORD …]`. Run by the program's interpreter.
+"""Tiny data in the forms that programs look for: `python made_data.py KIND FOLDER [WORD …]`.
 
-Everything is made from a constant seed, learnable in a few steps, and nothing comes from the network.
+It is run by the program's own interpreter. Everything is made from a constant seed and learnable in a few steps;
+nothing comes from the network.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 SEED: Final = 20
+WORDS: Final = "the a small large red old cat dog bird tree sees likes finds in under near house river"
 
 
 def _digit(label: int, size: int, draw: random.Random) -> bytes:
@@ -92,7 +94,7 @@ def _grey_png(rows: bytes, size: int) -> bytes:
 
 def _sentences(count: int) -> list[str]:
     draw = random.Random(SEED)
-    words = "the a small large red old cat dog bird tree sees likes finds in under near house river".split()
+    words = WORDS.split()
     return [" ".join(draw.choice(words) for _ in range(draw.randrange(6, 14))) + " ." for _ in range(count)]
 
 
@@ -110,7 +112,10 @@ def corpus(folder: Path, lines: str = "200") -> None:
 def names(file: Path, count: str = "300") -> None:
     """Made first names, one a line."""
     draw = random.Random(SEED)
-    made = {"".join(draw.choice("bdklmnrs") + draw.choice("aeiou") for _ in range(draw.randrange(2, 5))) for _ in range(int(count))}
+    made = {
+        "".join(draw.choice("bdklmnrs") + draw.choice("aeiou") for _ in range(draw.randrange(2, 5)))
+        for _ in range(int(count))
+    }
     file.write_text("\n".join(sorted(made)) + "\n")
 
 
@@ -132,35 +137,51 @@ def labelled(folder: Path, rows: str = "120") -> None:
         (folder / f"{name}.csv").write_text("\n".join(["label,sentence", *lines]) + "\n")
 
 
-def tokenizer(folder: Path) -> None:
-    """A tiny BERT with a word list of its own, as transformers keeps one."""
-    from transformers import BertConfig, BertTokenizer  # noqa: PLC0415  only this environment has it
+def tokenizer(folder: Path, kind: str = "bert") -> None:
+    """A tiny BERT or GPT-2 without weights, with a word list of its own, as transformers keeps one."""
+    from transformers import BertConfig, BertTokenizer, GPT2Config  # noqa: PLC0415  only this environment has it
 
-    folder.mkdir(parents=True, exist_ok=True)
-    known = sorted({word for sentence in _sentences(400) for word in sentence.split()})
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *known]) + "\n")
+    words = sorted({word for sentence in _sentences(400) for word in sentence.split()})
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n")
     BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
-    config = BertConfig(
-        vocab_size=len(known) + 5, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64
-    )
-    config.save_pretrained(folder)
+    size = len(words) + 5
+    if kind == "gpt2":
+        GPT2Config(vocab_size=size, n_embd=32, n_layer=1, n_head=2, n_positions=64).save_pretrained(folder)
+    else:
+        layers = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+        BertConfig(vocab_size=size, max_position_embeddings=64, **layers).save_pretrained(folder)
 
 
 def planetoid(folder: Path, nodes: str = "300") -> None:
     """The raw files of a citation graph in the form of Planetoid."""
-    import pickle  # noqa: PLC0415, S403  written, never read: the form is that of the data set
+    import pickle  # noqa: PLC0415  written, never read: the form is that of the data set
 
-    import numpy  # noqa: PLC0415
+    import numpy as np  # noqa: PLC0415
     from scipy import sparse  # noqa: PLC0415
 
-    draw = numpy.random.default_rng(SEED)
+    draw = np.random.default_rng(SEED)
     count, classes, features = int(nodes), 3, 20
-    labels = numpy.arange(count) % classes
-    content = sparse.csr_matrix((draw.random((count, features)) < 0.1 + 0.5 * (numpy.arange(features) % classes == labels[:, None])).astype("float32"))
-    one_hot = numpy.eye(classes, dtype="int32")[labels]
-    graph = {node: [int(other) for other in draw.integers(count, size=4) if labels[other] == labels[node]] for node in range(count)}
+    labels = np.arange(count) % classes
+    content = sparse.csr_matrix(
+        (draw.random((count, features)) < 0.1 + 0.5 * (np.arange(features) % classes == labels[:, None])).astype(
+            "float32"
+        )
+    )
+    one_hot = np.eye(classes, dtype="int32")[labels]
+    graph = {
+        node: [int(other) for other in draw.integers(count, size=4) if labels[other] == labels[node]]
+        for node in range(count)
+    }
     test = range(count - 60, count)
-    parts = {"x": content[:60], "tx": content[-60:], "allx": content[:-60], "y": one_hot[:60], "ty": one_hot[-60:], "ally": one_hot[:-60], "graph": graph}
+    parts = {
+        "x": content[:60],
+        "tx": content[-60:],
+        "allx": content[:-60],
+        "y": one_hot[:60],
+        "ty": one_hot[-60:],
+        "ally": one_hot[:-60],
+        "graph": graph,
+    }
     for name, part in parts.items():
         (folder / f"ind.cora.{name}").write_bytes(pickle.dumps(part))
     (folder / "ind.cora.test.index").write_text("\n".join(map(str, test)) + "\n")
@@ -196,7 +217,13 @@ def line(file: Path, *words: str) -> None:
 def cell(file: Path, *words: str) -> None:
     """A notebook of one cell."""
     source = " ".join(words).replace("\\n", "\n")
-    code = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": source}
+    code: dict[str, object] = {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "outputs": [],
+        "source": source,
+    }
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     file.write_text(json.dumps({"cells": [code], "metadata": kernel, "nbformat": 4, "nbformat_minor": 4}))
 
@@ -208,7 +235,23 @@ def script(_: Path, *words: str) -> None:
 
 KINDS: Final[dict[str, Callable[..., None]]] = {
     each.__name__: each
-    for each in (mnist, pictures, masks, text, corpus, names, table, labelled, tokenizer, planetoid, cora, copy, line, cell, script)
+    for each in (
+        mnist,
+        pictures,
+        masks,
+        text,
+        corpus,
+        names,
+        table,
+        labelled,
+        tokenizer,
+        planetoid,
+        cora,
+        copy,
+        line,
+        cell,
+        script,
+    )
 }
 FILES: Final = ("text", "names", "table", "copy", "line", "cell", "script")
 """Kinds that make one file: only its folder is made before."""

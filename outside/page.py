@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from judging import COLUMNS
-from programs import Program
+from outside.judging import COLUMNS
+from outside.programs import Program
 
 HEAD: Final = """# Outside programs
 
-Public programs, typed after `isorun run --` as their authors type them, with tiny data made for them: once as they are, then
-twice with one seed at `fixed-seed` and at `deterministic`, on a CPU. `make test-outside` makes this page; what is here was seen, on the
-dates and machines named at its end. The programs are declared in `outside/programs/`, with the commit each is taken at and where
-the true value of each metric is known from: the program's own line or file, read without isorun.
+Public programs, typed after `isorun run --` as their authors type them, with tiny data made for them: once as they are,
+then twice with one seed at `fixed-seed` and at `deterministic`, on a CPU. `make test-outside` makes this page; what is
+here was seen, on the dates and machines named at its end. The programs are declared in `outside/programs/`, with the
+commit each is taken at and where the true value of each metric is known from: the program's own line or file, read
+without isorun.
 
 | column | yes means |
 |---|---|
 | first try | the run finished, with nothing but `isorun run --` before the command |
 | metrics | every metric declared for the program was found, with the last value that the program told |
-| fixed-seed, deterministic | both runs ended with the same weights (*weights*), or, where no digest was had, told the same values all along (*values*: not proven) |
+| fixed-seed, deterministic | both runs ended with the same weights (*weights*); *values*: the same values, not proven |
 | digest | the weights at the end have a digest |
 | direction | runs are judged by a metric of the program, and which direction is better is right |
 """
@@ -91,8 +92,7 @@ def _where(programs: Mapping[str, Program], kept: Mapping[str, Any]) -> str:
         row = kept.get(name, {})
         origin = f"[{program.commit[:10]}]({program.git}/tree/{program.commit})" if program.git else "its packages"
         command = program.command.replace("|", "\\|")
-        lines.append(
-            f"| {name} | `{command}` | {origin} | {program.environment} | {row.get('date', '')} | {row.get('seconds', '')} |"
-        )
+        when = f"{row.get('date', '')} | {row.get('seconds', '')}"
+        lines.append(f"| {name} | `{command}` | {origin} | {program.environment} | {when} |")
     machines = sorted({kept[name]["machine"] for name in programs if name in kept})
     return "\n".join([*lines, "", "Machine: " + "; ".join(machines)]) + "\n"

@@ -21,9 +21,10 @@ DIRECTIONS: Final = ("higher", "lower", "")
 class Truth:
     """A metric that the program has, and how its true last value is known without isorun.
 
-    name: the names under which isorun may tell it, as a pattern for the whole name. line: a pattern whose last match in the
-    output is the value (group `value`, or `hits` and `of`). file: else a file that the program leaves (the newest that fits),
-    with column (CSV) or key (JSON) in it. percent: it may be told as a fraction, too. direction: which is better; empty: neither.
+    name: the names under which isorun may tell it, as a pattern for the whole name. line: a pattern whose last match in
+    the output is the value (group `value`, or `hits` and `of`). file: else a file that the program leaves (the newest
+    that fits), with line (text), column (CSV) or key (JSON, or the tag of TensorBoard events) in it. percent: it may be
+    told as a fraction, too. direction: which is better; empty: neither.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Program:
     """One program as people have it.
 
     git, commit: the repository; empty for a program that its environment's packages bring. paths: what is taken of it.
-    folder: where the command is typed. prepare: what is made before, as words for `made_data.py`. variables: of the shell.
+    folder: where the command is typed. prepare: what is made before, words for `made_data.py`. variables: of the shell.
     metrics: what it tells; `silent` says why a program tells none. why: what it is here for, in a few words.
     """
 
@@ -104,8 +105,9 @@ def parse_program(entry: Mapping[str, Any], repositories: Mapping[str, Any], pla
 def _parse_truth(given: Mapping[str, Any], place: str) -> Truth:
     _only_keys(given, Truth, place)
     truth = Truth(**given)
-    if bool(truth.line) == bool(truth.file):
-        raise InputError(f"{place}: metric {truth.name}: where its value is known from", allowed="line = … or file = …")
+    if [bool(truth.line), bool(truth.column), bool(truth.key)].count(True) != 1 or (not truth.line and not truth.file):
+        allowed = "line = …, or file = … with line, column or key"
+        raise InputError(f"{place}: metric {truth.name}: where its value is known from", allowed=allowed)
     if truth.direction not in DIRECTIONS:
         raise InputError(f"{place}: direction", found=truth.direction, allowed=", ".join(map(repr, DIRECTIONS)))
     for pattern in (truth.name, truth.line):

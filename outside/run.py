@@ -1,4 +1,4 @@
-"""Try outside programs under isorun, keep what was seen, and write the page: `python outside/run.py [options]`.
+"""Try outside programs under isorun, keep what was seen, and write the page: `python -m outside.run [options]`.
 
 Each program is typed after `isorun run --` as its authors type it: once as it is, twice at each fixed level with one
 seed. What was seen is kept in outside/results.json after every program; programs that are not run again keep theirs.
@@ -7,6 +7,7 @@ seed. What was seen is kept in outside/results.json after every program; program
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime as dt
 import fcntl
 import hashlib
@@ -14,16 +15,16 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final
 
 import isorun
 from isorun.errors import InputError, IsorunError
-from page import written
-from programs import ENVIRONMENTS, HERE, Program, read_programs
-from trying import Places, judged_again, tried
+from outside.page import written
+from outside.programs import ENVIRONMENTS, HERE, Program, read_programs
+from outside.trying import Places, judged_again, tried
 
 RESULTS: Final = HERE / "results.json"
 PAGE: Final = HERE.parent / "docs" / "outside.md"
@@ -37,7 +38,8 @@ def main(words: Sequence[str]) -> int:
         kept: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         if not given.page:
             chosen = _chosen(programs, given.only, kept if given.resume else {})
-            kept = _try_all(chosen, _places(given), given.jobs, judged_again if given.judge else tried) or kept
+            with _alone_in(given.cache):
+                kept = _try_all(chosen, _places(given), given.jobs, judged_again if given.judge else tried) or kept
         PAGE.write_text(written(programs, kept))
     except IsorunError as error:
         print(error, file=sys.stderr)
@@ -47,16 +49,22 @@ def main(words: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="outside/run.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m outside.run", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these programs")
     parser.add_argument("--resume", action="store_true", help="only programs without a result, or declared anew since")
     parser.add_argument("--judge", action="store_true", help="run nothing; judge the runs of the cache again")
     parser.add_argument("--page", action="store_true", help="run nothing; write the page from what is kept")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="programs at a time (default: 1)")
     parser.add_argument("--sources", type=Path, metavar="FOLDER", help="git directories, where none can be cloned")
-    parser.add_argument("--environment", action="append", default=[], metavar="NAME=PYTHON", help="an interpreter that is there")
+    parser.add_argument(
+        "--environment", action="append", default=[], metavar="NAME=PYTHON", help="an interpreter that is there"
+    )
     user_cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    parser.add_argument("--cache", type=Path, default=user_cache / "isorun-outside", metavar="FOLDER", help="what is made and fetched")
+    parser.add_argument(
+        "--cache", type=Path, default=user_cache / "isorun-outside", metavar="FOLDER", help="what is made and fetched"
+    )
     return parser
 
 
@@ -78,7 +86,9 @@ def _chosen(programs: dict[str, Program], only: Sequence[str], kept: dict[str, A
     return [program for program in wanted if kept.get(program.name, {}).get("declared") != _digest(program)]
 
 
-def _try_all(chosen: Sequence[Program], places: Places, jobs: int, how: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+def _try_all(
+    chosen: Sequence[Program], places: Places, jobs: int, how: Callable[..., dict[str, Any]]
+) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     with ThreadPoolExecutor(jobs) as pool:
         waiting = {pool.submit(how, program, places): program for program in chosen}
@@ -88,6 +98,20 @@ def _try_all(chosen: Sequence[Program], places: Places, jobs: int, how: Callable
             said = ", ".join(f"{name}: {judgement['said']}" for name, judgement in row["judgements"].items())
             print(f"[{number}/{len(chosen)}] {program.name} ({row.get('seconds', 0)} s): {said}", flush=True)
     return kept
+
+
+@contextlib.contextmanager
+def _alone_in(cache: Path) -> Iterator[None]:
+    """Two suites in one cache would take each other's folders away."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(
+                "another suite is at work in this cache", found=str(cache), hint="--cache FOLDER"
+            ) from error
+        yield
 
 
 def _keep(program: Program, row: dict[str, Any]) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +19,7 @@ from typing import Any, Final
 
 import isorun
 from isorun.errors import InputError
-from judging import (
+from outside.judging import (
     Judgement,
     Seen,
     beyond,
@@ -28,7 +30,7 @@ from judging import (
     judge_metrics,
     true_value,
 )
-from programs import HERE, Program
+from outside.programs import HERE, Program
 
 LONGEST_SECONDS: Final = 600
 FIXED_LEVELS: Final = ("fixed-seed", "deterministic")
@@ -42,7 +44,7 @@ FOREIGN: Final = ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME", "PYTHONDONTWRITEBYT
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where things are: a cache of ours, a folder of git directories (None: cloned), interpreters that are there already."""
+    """Where things are: a cache of ours, a folder of git directories (None: cloned), interpreters already there."""
 
     cache: Path
     sources: Path | None
@@ -98,7 +100,9 @@ def _judged(program: Program, folder: Path, attempt: Mapping[str, Any], first: J
     report = attempt["report"]
     run = _runs(report, folder)["default"][0]
     output = _output(report, folder)
-    truths = {truth.name: true_value(truth, output, folder, attempt["began"], attempt["ended"]) for truth in program.metrics}
+    truths = {
+        truth.name: true_value(truth, output, folder, attempt["began"], attempt["ended"]) for truth in program.metrics
+    }
     fixed = _runs(attempt["fixed"], folder)
     judgements = {
         "first try": first,
@@ -118,7 +122,7 @@ def _judged(program: Program, folder: Path, attempt: Mapping[str, Any], first: J
 
 
 def _isorun(words: Sequence[str], folder: Path, shell: Mapping[str, str]) -> tuple[int, str]:
-    """isorun as it is typed in that folder; its exit code and what it said."""
+    """What is typed in that folder after `isorun`; its exit code and what it said."""
     command = [sys.executable, "-m", "isorun", *words]
     try:
         done = subprocess.run(
@@ -172,7 +176,10 @@ def _alone(program: Program, folder: Path, shell: Mapping[str, str]) -> str:
         return f"{type(error).__name__}: {error}"[:200]
     if done.returncode == 0:
         return ""
-    return (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1][:200]
+    told = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+    return next((line for line in reversed(told) if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)), told[-1])[
+        :200
+    ]
 
 
 def _shell(program: Program, python: Path, folder: Path) -> dict[str, str]:
@@ -181,7 +188,8 @@ def _shell(program: Program, python: Path, folder: Path) -> dict[str, str]:
     home = folder / ".outside-home"
     home.mkdir(exist_ok=True)
     path = os.pathsep.join([str(python.parent), kept.get("PATH", os.defpath)])
-    return {**kept, **EVERYWHERE, "PATH": path, "HOME": str(home), **program.variables}
+    active = {"PATH": path, "VIRTUAL_ENV": str(python.parent.parent), "HOME": str(home)}
+    return {**kept, **EVERYWHERE, **active, **program.variables}
 
 
 def interpreter_of(environment: str, places: Places) -> Path:
@@ -232,26 +240,33 @@ def _git_folder(program: Program, places: Places) -> Path:
     if not (folder / "FETCH_HEAD").exists():
         shutil.rmtree(folder, ignore_errors=True)
         subprocess.run(["git", "init", "--quiet", "--bare", folder], check=True)
-        fetch = ["git", "--git-dir", folder, "fetch", "--quiet", "--depth", "1", program.git, program.commit]
+        fetch = ["git", "--git-dir", str(folder), "fetch", "--quiet", "--depth", "1", program.git, program.commit]
         subprocess.run(fetch, check=True, capture_output=True, text=True)
     return folder
 
 
 def _take(program: Program, git_folder: Path, work: Path) -> None:
-    """The files of the commit under the program's paths; a git directory may lack large ones, which are then left out."""
+    """The files of the commit under the program's paths; large ones that a git directory lacks are left out."""
     git = ["git", "--git-dir", str(git_folder)]
     listing = [*git, "ls-tree", "-r", "-z", program.commit, "--", *program.paths]
     listed = subprocess.run(listing, check=True, capture_output=True).stdout
-    for entry in listed.split(b"\0"):
-        about, _, name = entry.partition(b"\t")
-        mode, kind, blob = (*about.decode().split(), "", "", "")[:3]
-        if kind != "blob" or mode == "120000":
+    entries = [entry.partition(b"\t") for entry in listed.split(b"\0") if entry]
+    wanted = [(about.split(), name.decode()) for about, _, name in entries if about.split()[1] == b"blob"]
+    asked = b"".join(about[2] + b"\n" for about, _ in wanted)
+    answer = io.BytesIO(
+        subprocess.run([*git, "cat-file", "--batch"], input=asked, check=True, capture_output=True).stdout
+    )
+    for about, name in wanted:
+        head = answer.readline().split()
+        if head[-1] == b"missing":
             continue
-        content = subprocess.run([*git, "cat-file", "blob", blob], check=False, capture_output=True)
-        path = work / name.decode()
-        if content.returncode == 0:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content.stdout)
-            path.chmod(0o755 if mode == "100755" else 0o644)
+        content = answer.read(int(head[2]))
+        answer.read(1)
+        path = work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        path.chmod(0o755 if about[0] == b"100755" else 0o644)
     if not any(work.iterdir()):
-        raise InputError(f"{program.name}: nothing was taken", found=", ".join(program.paths), allowed="paths of the commit")
+        raise InputError(
+            f"{program.name}: nothing was taken", found=", ".join(program.paths), allowed="paths of the commit"
+        )
