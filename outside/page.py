@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -78,7 +79,8 @@ def _notes(programs: Mapping[str, Program], kept: Mapping[str, Any]) -> str:
     lines += ["", "## Names found beyond those declared", "Training values, rates and the like, or false ones:"]
     for name in programs:
         if more := kept.get(name, {}).get("beyond"):
-            lines.append(f"- {name}: " + ", ".join(f"`{each}`" for each in more))
+            shown = dict.fromkeys(re.sub(r"\[.*\]", "[…]", each) for each in more)  # one name for all classes
+            lines.append(f"- {name}: " + ", ".join(f"`{each}`" for each in shown))
     return "\n".join(lines) + "\n"
 
 

@@ -17,6 +17,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ import isorun
 from isorun.errors import InputError, IsorunError
 from outside.page import written
 from outside.programs import ENVIRONMENTS, HERE, Program, read_programs
-from outside.trying import Places, judged_again, tried
+from outside.trying import Places, attempt_of, judged_again, tried
 
 RESULTS: Final = HERE / "results.json"
 PAGE: Final = HERE.parent / "docs" / "outside.md"
@@ -37,9 +38,14 @@ def main(words: Sequence[str]) -> int:
         programs = read_programs()
         kept: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         if not given.page:
+            places = _places(given)
             chosen = _chosen(programs, given.only, kept if given.resume else {})
-            with _alone_in(given.cache):
-                kept = _try_all(chosen, _places(given), given.jobs, judged_again if given.judge else tried) or kept
+            if given.judge:
+                there = [program for program in chosen if attempt_of(program, places).exists()]
+                kept = _try_all(there, places, 1, judged_again) or kept
+            else:
+                with _alone_in(given.cache):
+                    kept = _try_all(chosen, places, given.jobs, tried) or kept
         PAGE.write_text(written(programs, kept))
     except IsorunError as error:
         print(error, file=sys.stderr)
@@ -94,7 +100,7 @@ def _try_all(
         waiting = {pool.submit(how, program, places): program for program in chosen}
         for number, done in enumerate(as_completed(waiting), start=1):
             program, row = waiting[done], done.result()
-            kept = _keep(program, row)
+            kept = _keep(program, row, ran=how is tried)
             said = ", ".join(f"{name}: {judgement['said']}" for name, judgement in row["judgements"].items())
             print(f"[{number}/{len(chosen)}] {program.name} ({row.get('seconds', 0)} s): {said}", flush=True)
     return kept
@@ -114,19 +120,24 @@ def _alone_in(cache: Path) -> Iterator[None]:
         yield
 
 
-def _keep(program: Program, row: dict[str, Any]) -> dict[str, Any]:
+def _keep(program: Program, row: dict[str, Any], *, ran: bool) -> dict[str, Any]:
     """The row beside those of others, which may be made by another process at the same time."""
     with (HERE / "results.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         kept: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         told = {"declared": _digest(program), "date": dt.date.today().isoformat(), "machine": _machine()}
-        kept[program.name] = {**told, **row}
+        kept[program.name] = {**(told if ran else _when(kept, program)), **row}
         RESULTS.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n")
     return kept
 
 
+def _when(kept: dict[str, Any], program: Program) -> dict[str, Any]:
+    return {key: kept.get(program.name, {}).get(key, "") for key in ("declared", "date", "machine")}
+
+
 def _digest(program: Program) -> str:
-    return hashlib.sha256(repr(program).encode()).hexdigest()[:12]
+    """Of all that makes its runs: what is declared true of them can be judged again."""
+    return hashlib.sha256(repr(replace(program, metrics=(), silent="", why="")).encode()).hexdigest()[:12]
 
 
 def _machine() -> str:

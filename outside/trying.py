@@ -34,8 +34,6 @@ from outside.programs import HERE, Program
 
 LONGEST_SECONDS: Final = 600
 FIXED_LEVELS: Final = ("fixed-seed", "deterministic")
-ATTEMPT: Final = ".outside-attempt.json"
-"""In the folder where the command was typed: what isorun answered, so that it can be judged again."""
 EVERYWHERE: Final = {"MPLBACKEND": "Agg", "WANDB_MODE": "offline", "HF_HUB_OFFLINE": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 """Nothing of a program may open a window or ask the network."""
 FOREIGN: Final = ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
@@ -62,16 +60,20 @@ def tried(program: Program, places: Places) -> dict[str, Any]:
         return _row({"first try": Judgement(None, "could not be had: " + "".join(said))})
     attempt = _attempted(program, folder, _shell(program, python, folder))
     attempt["seconds"] = round(time.monotonic() - started, 1)
-    (folder / ATTEMPT).write_text(json.dumps(attempt))
+    attempt_of(program, places).write_text(json.dumps(attempt))
     return judged_again(program, places)
+
+
+def attempt_of(program: Program, places: Places) -> Path:
+    """In the folder where the command was typed: what isorun answered, so that it can be judged again."""
+    return places.cache / "work" / program.name / program.folder / ".outside-attempt.json"
 
 
 def judged_again(program: Program, places: Places) -> dict[str, Any]:
     """What is said of the runs that are there, without running anything: for who changed what is declared true."""
-    folder = places.cache / "work" / program.name / program.folder
-    if not (folder / ATTEMPT).exists():
-        return _row({"first try": Judgement(None, "could not be had")})
-    attempt = json.loads((folder / ATTEMPT).read_text())
+    kept = attempt_of(program, places)
+    folder = kept.parent
+    attempt = json.loads(kept.read_text())
     first = judge_first_try(attempt["exit_code"], _runs(attempt["report"], folder)["default"], attempt["alone"])
     if not first.held:
         return _row({"first try": first}, seconds=attempt["seconds"], said=attempt["said"])
@@ -118,6 +120,7 @@ def _judged(program: Program, folder: Path, attempt: Mapping[str, Any], first: J
         found=dict(sorted(run.values.items())[:40]),
         beyond=beyond(program, run)[:40],
         warnings=sorted({warning["code"] for warning in report["warnings"]}),
+        versions=_versions(program, report, folder),
     )
 
 
@@ -158,9 +161,20 @@ def _runs(report: Mapping[str, Any], folder: Path) -> dict[str, list[Seen]]:
     return runs
 
 
+def _record(report: Mapping[str, Any], folder: Path) -> isorun.RunRecord:
+    return next(iter(isorun.records(report["study"], store=folder / ".isorun")))
+
+
 def _output(report: Mapping[str, Any], folder: Path) -> str:
-    record = next(iter(isorun.records(report["study"], store=folder / ".isorun")))
-    return (Path(record.where["folder"]) / "output.log").read_text(errors="replace")
+    return (Path(_record(report, folder).where["folder"]) / "output.log").read_text(errors="replace")
+
+
+def _versions(program: Program, report: Mapping[str, Any], folder: Path) -> dict[str, str]:
+    """Of the packages that the environment was asked for, those that the run imported."""
+    requirements = (HERE / "requirements" / f"{program.environment}.txt").read_text().splitlines()
+    asked = {line.partition("==")[0] for line in requirements}
+    effective = _record(report, folder).environment.get("effective", {})
+    return {name: version for name, version in sorted(effective.get("packages", {}).items()) if name in asked}
 
 
 def _alone(program: Program, folder: Path, shell: Mapping[str, str]) -> str:
