@@ -46,6 +46,7 @@ FORMS = [
     ("INFO:root:loss:0.3", {"loss": 0.3}),
     ("(worker pid=123) test_acc: 0.5", {"test_acc": 0.5}),
     ("[rank0]: loss: 0.5", {"loss": 0.5}),
+    ("Test Top 1: 0.9 Top 5: 0.99", {"test_top-1": 0.9, "test_top-5": 0.99}),
     ("\x1b]0;training of x\x07val_acc: 0.75", {"val_acc": 0.75}),
     ("\x1b]8;;https://h/x\x1b\\val_acc\x1b]8;;\x1b\\: 0.75", {"val_acc": 0.75}),
     ("\x1b[32m[INFO]\x1b[0m val_acc: \x1b[1m0.75\x1b[0m", {"val_acc": 0.75}),

@@ -469,7 +469,6 @@ def test_dates_limits_and_speeds_give_nothing(line: str) -> None:
         "[GPU{}] ",
         "Rank {}, ",
         "[1,{}]<stdout>:",
-        "{}: ",
         "rank={} ",
         "[2024-05-06 10:00:00,123] [Rank {}] ",
     ],
@@ -516,6 +515,15 @@ def test_an_epoch_below_a_split_that_stands_alone_belongs_to_the_training() -> N
     assert {name: list(points.values) for name, points in series.items()} == {
         "eval_accuracy": [0.1],
         "accuracy": [0.5, 0.6],
+    }
+
+
+def test_a_block_below_a_split_that_stands_alone_ends_with_its_indented_lines() -> None:
+    series = scan_text("Test results\n  accuracy: 0.9\n  loss: 0.3\nDone with loss: 0.2\n").series
+    assert {name: list(points.values) for name, points in series.items()} == {
+        "test_accuracy": [0.9],
+        "test_loss": [0.3],
+        "loss": [0.2],
     }
 
 

@@ -247,7 +247,7 @@ _WIDTHS = frozenset(["4", "8", "16", "32", "64"])
 _SEVERAL = "several numbers follow its name"
 _NUMBERED = re.compile(rf"\s?[:=]\s*{_DIGITS}")  # "loss 2: 0.5": which loss, not how much
 _DECIMAL_COMMA = re.compile(r",\d+(?![\d.,])")
-_TOP_IN_NAME = re.compile(r"(?<=\b[Tt]op) (?=\d{1,3} [A-Za-z])")  # "Test top 5 accuracy: 98.4%": 5 is no value
+_TOP_IN_NAME = re.compile(r"(?<=\b[Tt]op) (?=\d{1,3}(?: [A-Za-z]|[:=]))")  # "Test top 5 accuracy: 98.4%": 5 is no value
 _RANGE_IN_NAME = re.compile(r"(?P<start>@\s?[\d.]+):(?=[\d.]+)")
 _BRACKETS_IN_NAME = re.compile(
     r"(?<=[A-Za-z])(?:@\[\s*(?:IoU=)?(?P<limits>[\d.]+(?:\s?[:-]\s?[\d.]+)?)|\[(?P<range>0?\.\d+[:-]0?\.\d+))\s*\]",
@@ -552,12 +552,10 @@ _ABSL = re.compile(r"^[IWEF]\d{4} [\d:.]+\s+\d+ [\w./-]+:\d+\] ")
 _RANK = re.compile(
     r"^\s*(?:\([\w.:-]+ pid=\d+(?:, ip=[\d.]+)?\)|\[(?:rank|default)\s?\d+\]:?|\[\d+,\d+\]<std(?:out|err)>:)\s*"
 )
-# What says which of several processes a line is from; "0: epoch 1" is what `srun -l` makes of a line.
-# "rank=10 rmse=0.9" says what was set.
+# What says which of several processes a line is from; "rank=10 rmse=0.9" says what was set.
 _PROCESS = re.compile(
     r"""\s*\([\w.:-]+\ (?P<pid>pid=\d+)
         |\s*\[\d+,(?P<tagged>\d+)\]<std
-        |\s*(?P<labelled>\d{1,4}):\ +\[?(?=epoch|step\b|iter)
         |\s*(?:rank|gpu|process|proc)\s?[:=\#]?\s?(?P<first>\d{1,4})(?=\s*[:,|]|\s+(?:epoch|step|iter)\b)
         |.{0,60}?[\[(](?:rank|default|gpu|process|proc)\s?[:=\#]?\s?(?P<bracketed>\d{1,4})[\])]""",
     re.VERBOSE | re.IGNORECASE,
@@ -598,7 +596,7 @@ def message_of(line: str) -> str:
 
 def process_of(line: str) -> str:
     """Which of several processes says that it printed the line: its rank ("0"), or "pid=7"; "" for most lines."""
-    if not (line[:1].isdigit() or any(word in line for word in _PROCESS_WORDS)):
+    if not any(word in line for word in _PROCESS_WORDS):
         return ""
     found = _PROCESS.match(line)
     return "" if found is None else next(filter(None, found.groups()), "").lstrip("0") or "0"
@@ -631,12 +629,13 @@ _LONGEST_SECTION = 60
 class SplitSection:
     """The split of the data that a line by itself named ("Validation", "=== Test set ==="), for the lines below it.
 
-    It ends with an empty line after some with text, with the next heading, or where the next epoch or step begins.
+    It ends with the next heading, where the next epoch or step begins, and where lines are no longer indented.
     """
 
     def __init__(self) -> None:
         self.split = ""
         self._lines = 0
+        self._is_indented = False
 
     def end(self) -> None:
         """The lines that follow are of no section."""
@@ -644,18 +643,24 @@ class SplitSection:
 
     def follow(self, line: str) -> None:
         """Look whether a line begins a section or ends one."""
-        if (not self.split and len(line) > _LONGEST_SECTION) or (line and line[-1:].isdigit()):
+        if (named := _split_alone_in(line)) is not None:
+            self.split, self._lines = ("" if named == "train" else named), 0
+        elif self.split and line.strip():
             self._lines += 1
-            return
-        if (found := _BARE_HEADING.match(plain(line))) is not None:
-            words = found["words"].lower().split()
-            splits = [SPLITS[word] for word in words if word in SPLITS]
-            if splits and all(word in SPLITS or word in _IN_HEADING for word in words):
-                self.split, self._lines = ("" if splits[-1] == "train" else splits[-1]), 0
-                return
-        self._lines += 1
-        if self._lines > _LONGEST_SECTION or (self._lines > 1 and not line.strip()):
-            self.split = ""
+            is_indented = line[:1] in " \t"
+            self._is_indented = is_indented if self._lines == 1 else self._is_indented
+            if self._lines > _LONGEST_SECTION or (self._is_indented and not is_indented):
+                self.split = ""
+
+
+def _split_alone_in(line: str) -> str | None:
+    """The split of the data that a line names and nothing else does; None for most lines."""
+    if len(line) > _LONGEST_SECTION or line[-1:].isdigit():
+        return None
+    found = _BARE_HEADING.match(plain(line))
+    words = found["words"].lower().split() if found else []
+    splits = [SPLITS[word] for word in words if word in SPLITS]
+    return splits[-1] if splits and all(word in SPLITS or word in _IN_HEADING for word in words) else None
 
 
 def _may_have_a_prefix(line: str) -> bool:
