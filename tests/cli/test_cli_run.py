@@ -529,3 +529,13 @@ def test_runs_that_meet_in_a_file_are_told_and_with_a_folder_each_they_do_not(sh
     assert not (shell.folder / "state.json").exists()
     left = sorted((shell.folder / "apart" / "runs").glob("*/workspace/*"))
     assert [path.name for path in left] == ["state.json"] * 2
+
+
+def test_decide_gives_each_run_a_folder_of_its_own_too(shell):
+    shell.write("t.py", RESUMES)
+    words = ("--isolate", "--max-runs", 5, "--metric", "acc:higher", "--json")
+    done = shell("decide", *words, "--", "python", "t.py", "--vs-", "python", "t.py", "more")
+    assert done.returncode == 0, done.stderr
+    assert not (shell.folder / "state.json").exists()
+    assert "read-of-another-run" not in done.stdout
+    assert len(sorted(shell.folder.glob("**/runs/*/workspace/state.json"))) == 10

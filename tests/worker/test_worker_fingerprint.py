@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import types
 
@@ -91,3 +92,20 @@ def test_hashes_are_free_unless_a_number_fixes_them(monkeypatch, variable, is_fr
     else:
         monkeypatch.setenv("PYTHONHASHSEED", variable)
     assert fingerprint._python()["hash_randomization"] is is_free
+
+
+def test_what_killed_processes_left_in_the_cache_is_swept(tmp_path, monkeypatch):
+    monkeypatch.setenv("ISORUN_CACHE", str(tmp_path))
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    gone, young, alive = (tmp_path / f"installed-modules.json.{pid}" for pid in (child.pid, 2**22 + 1, os.getpid()))
+    for left in (gone, young, alive):
+        left.write_text("{")
+    for old in (gone, alive):
+        os.utime(old, (1000, 1000))
+    cache = fingerprint.Cache("sources-of-a-test")
+    cache.put(str(tmp_path), "stamp", 1)
+    cache.save()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        ["sources-of-a-test.json", young.name, alive.name]
+    )

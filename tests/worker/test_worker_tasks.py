@@ -36,6 +36,12 @@ def test_a_task_draws_the_same_whichever_process_has_it(train, tmp_path):
     told = [note["message"] for note in runs[0].of_kind("note") if note["code"] == "process-seeded"]
     assert f"tasks of Pool at {tmp_path}/train.py:12 draw from streams of their own" in told[0]
     assert any(f"ProcessPoolExecutor at {tmp_path}/train.py:15 " in message for message in told)
+    # What generators were given in processes of pools stands beside what the process that trains has to say.
+    aside = [event for events in runs[0].run.others.values() for event in events]
+    assert {event["kind"] for event in aside} == {"start", "note"}
+    where = f"numpy.random.default_rng at {tmp_path}/train.py:8 had no seed and was given "
+    assert any(event.get("message", "").startswith(where) for event in aside)
+    assert 2 <= len(runs[0].run.others) <= 8
 
 
 def test_a_seed_of_the_trainings_own_stays_in_its_pools(train, tmp_path):

@@ -2,9 +2,13 @@
 
 import os
 import time
+import types
+from pathlib import Path
 
 import pytest
 
+from isorun.worker import frameworks
+from isorun.worker import touched as touched_files
 from isorun.worker.touched import TouchedFiles
 
 
@@ -34,6 +38,13 @@ def test_a_file_that_was_there_is_told_with_its_time(touched, tmp_path):
     assert told["found"] == 1000
     assert len(told["wrote"]) == 2
     assert told["wrote"][0] == pytest.approx(time.time(), abs=60)
+
+
+def test_after_the_trainings_end_nothing_is_its_own(touched, tmp_path):
+    (tmp_path / "kept.json").touch()
+    touched.end()
+    opens(touched, tmp_path / "kept.json")
+    assert touched.told() == {}
 
 
 def test_renaming_over_a_file_writes_it(touched, tmp_path):
@@ -110,3 +121,34 @@ def test_what_torch_saves_is_seen_though_it_is_opened_in_its_own_code(train, tmp
     effective = train("t.py").of_kind("environment")[0]["effective"]
     (told,) = effective["files"].values()
     assert (told["found"], len(told["wrote"]), len(told["read"])) == (None, 2, 1)
+
+
+def test_files_that_libraries_open_in_code_of_their_own_are_told_by_their_path(tmp_path, monkeypatch):
+    module = types.ModuleType("h5py._hl.files")
+
+    class File:
+        def __init__(self, name, mode="r", **options):
+            Path(name).touch()
+
+    module.File = File
+    found = TouchedFiles(str(tmp_path / "run"), str(tmp_path), "")
+    monkeypatch.setattr(touched_files, "_touched", found)
+    touched_files.follow(module)
+    (tmp_path / "weights.any").touch()
+    module.File(tmp_path / "weights.any")
+    assert found.told() == {}
+    module.File(tmp_path / "weights.any", "w")
+    module.File(str(tmp_path / "weights.any"), mode="r")
+    module.File(tmp_path / "new.any", "w")
+    (told,) = found.told().items()
+    assert told[0] == str(tmp_path / "weights.any")
+    assert len(told[1]["wrote"]) == 1
+    assert len(told[1]["read"]) == 2
+
+
+@pytest.mark.parametrize("name", [name for name in frameworks.FILES_OPENED if name.startswith("h5py")])
+def test_the_real_library_is_reached(train, tmp_path, name):
+    pytest.importorskip(name.partition(".")[0])
+    code = "import h5py\nfor mode in 'wr':\n    h5py.File('kept.any', mode).close()"
+    (told,) = [event["effective"]["files"] for event in train("-c", code).of_kind("environment")]
+    assert list(told) == [str(tmp_path / "kept.any")]

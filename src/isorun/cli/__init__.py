@@ -206,6 +206,19 @@ def policy(options: argparse.Namespace) -> dict[str, Any]:
     return {key: value for key, value in chosen.items() if value is not None}
 
 
+def with_policy(study: Study, options: argparse.Namespace) -> Study:
+    """The study with limits given on the command line, which change how it runs and not which cells it has."""
+    from isorun.study.design import changed, document_of
+
+    changes = policy(options)
+    return changed(study, policy={**document_of(study)["policy"], **changes}) if changes else study
+
+
+def declare_isolate(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Whether each run works in a copy of the folder."""
+    parser.add_argument("--isolate", action="store_true", help="each run works in a copy of this folder of its own")
+
+
 def _variable(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign:

@@ -69,6 +69,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "-j", "--jobs", type=int, default=1, metavar="N", help="runs at a time, each on CPUs of its own"
     )
     parser.add_argument("--launch", choices=("auto", "warm", "fresh"), default="auto", help="warm: fork from a server")
+    cli.declare_isolate(parser)
     cli.declare_session(parser)
     parser.add_argument("--exit-code", action="store_true", help="exit with 3 when a difference was found")
     cli.declare_command(parser)
@@ -85,11 +86,11 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.scheduling import INTERRUPTED
 
     with (
-        workflow.opened(_source(options), options.store) as (study, store),
-        Progress(study, sys.stderr) as progress,
+        workflow.opened(_source(options), options.store) as (loaded, store),
+        Progress(loaded, sys.stderr) as progress,
     ):
         result = decide(
-            study,
+            cli.with_policy(loaded, options),
             by=options.by,
             a=options.a,
             b=options.b,

@@ -49,7 +49,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     both.add_argument("--time-limit", metavar="TIME", help="such as 90s, 10m, 2h; a run is stopped then")
     both.add_argument("--retries", type=int, metavar="N", help="how often a failed run is tried again")
     both.add_argument("--fail-fast", action="store_true", help="stop everything at the first failure")
-    both.add_argument("--isolate", action="store_true", help="each run works in a copy of this folder of its own")
+    cli.declare_isolate(both)
     cli.declare_session(both)
     both.add_argument("--dry-run", action="store_true", help="show what would be run, and stop")
     cli.declare_json(parser)
@@ -60,7 +60,7 @@ def execute(options: argparse.Namespace) -> int:
     from isorun import workflow
 
     with workflow.opened(_source(options), options.store) as (loaded, store):
-        study = _with_policy(loaded, options)
+        study = cli.with_policy(loaded, options)
         return _dry_run(study, options, store) if options.dry_run else _carry_out(study, options, store)
 
 
@@ -85,14 +85,6 @@ def _source(options: argparse.Namespace) -> Study | str:
     if cli.study_or_command(options, options.study, examples):
         return cli.study_of([options.command], options)
     return str(options.study)
-
-
-def _with_policy(study: Study, options: argparse.Namespace) -> Study:
-    """The study with limits given on the command line, which change how it runs and not which cells it has."""
-    from isorun.study.design import changed, document_of
-
-    changes = cli.policy(options)
-    return changed(study, policy={**document_of(study)["policy"], **changes}) if changes else study
 
 
 def _dry_run(study: Study, options: argparse.Namespace, store: workflow.Store) -> int:

@@ -75,8 +75,11 @@ def tell_open(recorder: Recorder) -> Callable[[str], None]:
     return told
 
 
-def made_of(value: Any, where: Callable[[], str]) -> str:
-    """What is new in every run in a seed; empty for a constant. where: says file:line of who hands it over."""
+def made_of(value: Any, call: str, where: Callable[[], str]) -> str:
+    """What is new in every run in a seed; empty for a constant.
+
+    call: what is seeded with it; where: says file:line of who hands it over.
+    """
     is_number = isinstance(value, (int, float))
     if is_number and _is_time(value):
         return CLOCK
@@ -85,7 +88,7 @@ def made_of(value: Any, where: Callable[[], str]) -> str:
     from .source_lines import seed_made_of  # most processes seed nothing by themselves
 
     file, _, line = where().rpartition(":")
-    return seed_made_of(file, int(line)) if line.isdigit() else ""
+    return seed_made_of(file, int(line), call.rpartition(".")[2]) if line.isdigit() else ""
 
 
 def _is_time(value: float) -> bool:

@@ -12,6 +12,7 @@ import os
 import platform
 import re
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable
@@ -19,9 +20,10 @@ from typing import Any, Callable
 from . import frameworks
 from .frameworks import switches
 from .redaction import recorded_variables
-from .runfolder import write_own
+from .runfolder import is_there, write_own
 from .usercode import hash_of_file
 
+_WRITTEN_SECONDS = 60.0
 _MATH = "mkl|openblas|gomp|iomp|libomp|blas|lapack|dnnl|tbb"
 _FOLDER = re.compile(r"^(?P<name>.+?)-(?P<version>[^-]+?)(-py[\d.]+)?\.(dist-info|egg-info)$")
 
@@ -222,6 +224,14 @@ def cache_folder() -> Path:
     return Path(asked) if asked else Path(base) / "isorun"
 
 
+def _sweep(folder: Path) -> None:
+    """Remove what processes that were killed while they wrote left behind; of another machine's, after a while."""
+    for left in folder.glob("*.json.*"):
+        pid = left.suffix[1:]
+        if pid.isdigit() and not is_there(int(pid)) and time.time() - left.stat().st_mtime > _WRITTEN_SECONDS:
+            left.unlink()
+
+
 class Cache:
     """What stays true of a file or folder until it changes, kept between runs as JSON. Losing it costs only time.
 
@@ -254,6 +264,7 @@ class Cache:
             self._file.parent.mkdir(mode=0o700, exist_ok=True)
             write_own(temporary, json.dumps(kept), os.O_NOFOLLOW)
             temporary.replace(self._file)
+            _sweep(self._file.parent)
         except OSError:
             with suppress(OSError):
                 temporary.unlink()

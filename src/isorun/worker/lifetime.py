@@ -121,6 +121,8 @@ def _watch_frameworks(asked: Settings, recorder: Recorder, closer: Closer) -> No
 
         for name, follow in tasks.FOLLOWED.items():
             watcher.watch(name, guarded(asked.folder, f"following {name}", follow))
+    for name in frameworks.FILES_OPENED:
+        watcher.watch(name, guarded(asked.folder, f"following {name}", touched.follow))
     watcher.watch(jobs.MODULE, guarded(asked.folder, "following jobs", jobs.follow))
     watcher.install()
 
@@ -214,6 +216,8 @@ class Closer:
         """Record what can only be known at the end. `closing` says how long this took: it is not the training's."""
         if self._recorder.is_forked_child:
             return
+        if self._touched is not None:
+            self._touched.end()
         gc.disable()  # all that is left to do is short, and a loaded framework makes every collection long
         if self.work is not None:
             self.work.end()

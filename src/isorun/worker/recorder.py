@@ -30,6 +30,8 @@ MAX_PREDICTION_BYTES = runfolder.MAX_LINE_BYTES - 2**16
 # A generator that is seeded for each example must not fill the record.
 MAX_SEEDS_A_PLACE = 8
 MAX_SEED_PLACES = 200
+# Processes of pools that tell what their generators were given; those of the others are given such, too.
+MAX_TELLING_PROCESSES = 8
 _LARGEST = sys.float_info.max
 _WHOLE = 2**53
 _WORDS = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
@@ -81,6 +83,7 @@ class Recorder:
         self._computed = time.process_time()
         self._imports = 0.0
         self._file: runfolder.EventFile | None = None
+        self._aside: runfolder.EventFile | None = None
         self._held: list[dict[str, Any]] = [self._start_event()]
         self._complained: set[tuple[str, str]] = set()
         self._places: set[tuple[str, str]] = set()
@@ -257,6 +260,19 @@ class Recorder:
             self._places.add(once)
             self.note(code, message)
 
+    def note_aside(self, code: str, place: tuple[str, str], message: str) -> None:
+        """The same in a process of a pool, which has a file for such notes alone; the first few of a run do."""
+        once = (code, " ".join(place))
+        if self._file is not None or once in self._places or len(self._places) >= MAX_SEED_PLACES:
+            return
+        self._places.add(once)
+        with self._lock:
+            if self._aside is None and runfolder.number_of_files(self.folder) <= MAX_TELLING_PROCESSES:
+                self._aside = runfolder.open_other(self.folder, os.getpid())
+                self._aside.append(self._start_event())
+            if self._aside is not None:
+                self._aside.append({"kind": "note", "t": self.seconds, "code": code, "message": message})
+
     def left_open(self, what: str) -> None:
         """Remember something that the level could not hold; it is told with the environment."""
         if what not in self.open_ends and len(self.open_ends) < MAX_SEED_PLACES:
@@ -315,10 +331,11 @@ class Recorder:
         """After a fork: this process is another one, and must not write into its parent's file."""
         self.is_forked_child = True
         self._lock = threading.RLock()
-        self._complained = set()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._complained, self._places = set(), set()
+        for file in (self._file, self._aside):
+            if file is not None:
+                file.close()
+        self._file = self._aside = None
         self._held = [self._start_event()]
 
     def _start_event(self) -> dict[str, Any]:

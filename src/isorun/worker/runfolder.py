@@ -460,10 +460,10 @@ def has_rank(environ: Mapping[str, str]) -> bool:
 def at_work(folder: Path) -> set[int]:
     """The processes that have a file, have not told their end, and are there."""
     found = read_files(folder, lambda *_: None)
-    return {file.evidence.pid for file in found if not file.evidence.has_ended and _is_there(file.evidence.pid)}
+    return {file.evidence.pid for file in found if not file.evidence.has_ended and is_there(file.evidence.pid)}
 
 
-def _is_there(pid: int) -> bool:
+def is_there(pid: int) -> bool:
     """Whether there is such a process that still does something."""
     try:
         return Path("/proc/%d/stat" % pid).read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
@@ -573,6 +573,11 @@ def _read_file(path: Path, take: Taker) -> ReadFile:
 def _event_files(folder: Path) -> list[Path]:
     """Whatever is named like an event file: one that is no file must be told, too."""
     return sorted(folder.glob("events*.jsonl"), key=lambda path: (path.name != MAIN_EVENTS, path.name))
+
+
+def number_of_files(folder: Path) -> int:
+    """How many processes of a run have an event file."""
+    return len(_event_files(folder))
 
 
 def main_file(files: Sequence[ReadFile]) -> str:

@@ -190,7 +190,9 @@ class SeedTaker:
 
     def _tell(self, call: str, where: str, why: str, new: int) -> None:
         message = f"{call} at {where} {why} and was given {new}"
-        self._recorder.note_at("generator-seeded", (call, where), message)
+        in_pool = bool(self._forks) or (not self._recorder.is_main_process and bool(_name_among_processes()))
+        note = self._recorder.note_aside if in_pool else self._recorder.note_at
+        note("generator-seeded", (call, where), message)
 
     def instead_of_new(self, kind: Kind, call: str, value: Any) -> int | None:
         """What to seed with instead of a seed that is new in every run; None for a constant.
@@ -203,7 +205,7 @@ class SeedTaker:
         known = self._answered.get((kind.name, constant))
         if known is not None:
             return known
-        found = entropy.made_of(value, lambda: calling().where)
+        found = entropy.made_of(value, call, lambda: calling().where)
         caller = calling() if found else None
         if caller is None or caller.importing or constant in (self._run_seed, self._run_seed % _WIDE):
             return None

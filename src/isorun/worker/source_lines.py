@@ -137,19 +137,23 @@ def _given_gradients(scope: ast.AST) -> set[str]:
 
 
 @functools.lru_cache(maxsize=1024)
-def seed_made_of(file: str, line: int) -> str:
-    """What the arguments of a call that seeds are made of at a line, by its source; empty where that does not say."""
+def seed_made_of(file: str, line: int, name: str) -> str:
+    """What is new in every run in the seed of a call at a line, by its source; empty where that does not say.
+
+    name: the function that seeds, as its last part. Where the line calls others, too, all of them must say so.
+    """
     tree = _tree(file) if _may_tell(file) else None
     if tree is None:
         return ""
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_at(node, line))
-    for call in calls:
-        if _seeds(call):
-            given = [*call.args, *(word.value for word in call.keywords)]
-            found = next((source for part in given for source in _sources(part, tree)), "")
-            if found:
-                return found
-    return ""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_at(node, line) and _seeds(node)]
+    named = [call for call in calls if _name_of(call.func) == name]
+    found = [_made_of(call, tree) for call in named or calls]
+    return found[0] if found and all(found) else ""
+
+
+def _made_of(call: ast.Call, tree: ast.Module) -> str:
+    given = [*call.args, *(word.value for word in call.keywords)]
+    return next((source for part in given for source in _sources(part, tree)), "")
 
 
 def _may_tell(file: str) -> bool:

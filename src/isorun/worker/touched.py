@@ -1,8 +1,8 @@
 """Files that the training writes, and reads back: runs that meet in a file are not what they seem.
 
 Seen by an audit hook: Python tells of a file before it opens it. What libraries open in code of their own is not told,
-unless a framework wraps what it saves with (`telling`). Only what may matter to another run is recorded: a file that
-was there before this process wrote to it, and one that it wrote and read again. What is only appended to is a log.
+unless what they save with is wrapped (`telling`, `follow`). Only what may matter to another run is recorded: a file
+that was there before this process wrote to it, and one that it wrote and read again. What is only appended to is a log.
 
 Where the run works in a copy of its folder, what is large is a link there. A file that is about to be written to
 through such a link becomes a copy first.
@@ -15,9 +15,10 @@ import os
 import sys
 import threading
 import time
+from types import ModuleType
 from typing import Any, Callable
 
-from . import levels
+from . import frameworks, levels
 from .usercode import ISORUN, is_generated, is_library_file
 
 _MOST_FILES = 2_000
@@ -62,10 +63,11 @@ class TouchedFiles:
         self._origin = os.path.join(origin, "") if origin else ""  # noqa: PTH118
         self._left_alone = tuple(os.path.join(place, "") for place in {sys.prefix, sys.base_prefix})  # noqa: PTH118
         self._busy = threading.local()
+        self._ended = False
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         """What Python is about to do: to open a file, or to rename one."""
-        if getattr(self._busy, "on", False):
+        if self._ended or getattr(self._busy, "on", False):
             return
         self._busy.on = True
         try:
@@ -148,6 +150,10 @@ class TouchedFiles:
             shutil.copy2(original, own)
             os.replace(own, name)  # noqa: PTH105
 
+    def end(self) -> None:
+        """The training has ended: what the worker keeps between runs, wherever that is, is not the training's."""
+        self._ended = True
+
     def told(self) -> dict[str, Any]:
         """By its path, each file that another run may have met."""
         matter = {name: touched for name, touched in self._files.items() if touched.matters}
@@ -189,4 +195,28 @@ def telling(save: Callable[..., Any]) -> Callable[..., Any]:
         return save(obj, f, *arguments, **options)
 
     told.tells_isorun = True  # type: ignore[attr-defined]
+    return told
+
+
+_FLAGS = {"r": os.O_RDONLY, "r+": os.O_RDWR, "a": os.O_RDWR | os.O_CREAT}
+_ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+
+
+def follow(module: ModuleType) -> None:
+    """From now on the methods of a module tell of files that they open in code of their own."""
+    for owner, name, mode in frameworks.FILES_OPENED[module.__name__]:
+        kind = getattr(module, owner, None)
+        if hasattr(kind, name):
+            setattr(kind, name, _telling_method(getattr(kind, name), mode))
+
+
+def _telling_method(original: Callable[..., Any], always: str) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def told(self: Any, *args: Any, **kwargs: Any) -> Any:
+        path = args[0] if args else next(iter(kwargs.values()), None)
+        if _touched is not None and isinstance(path, (str, bytes, os.PathLike)):
+            mode = always or (args[1] if len(args) > 1 else kwargs.get("mode", "r"))
+            _touched.hear("open", (os.fspath(path), mode, _FLAGS.get(mode, _ANEW)))
+        return original(self, *args, **kwargs)
+
     return told

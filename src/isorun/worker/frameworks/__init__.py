@@ -44,6 +44,16 @@ _MODELS = (
     *(".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".h5", ".hdf5", ".keras", ".onnx", ".npz", ".npy"),
     *(".pkl", ".joblib", ".msgpack", ".ubj", ".model", ".cbm", ".pb", ".index"),
 )
+# What opens files in code of its own, where Python tells nothing: by module, class and method, and how it opens what
+# its first argument names; empty where that is said by `mode`.
+FILES_OPENED = {
+    "h5py._hl.files": (("File", "__init__", ""),),
+    **{
+        module: ((name, "save_model", "w"), (name, "load_model", "r"))
+        for module, name in (("xgboost.core", "Booster"), ("catboost.core", "CatBoost"))
+    },
+    "lightgbm.basic": (("Booster", "save_model", "w"),),
+}
 # Frameworks whose distribution is called otherwise.
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 # A part of the name of a library's file, and what people call the library; the first that fits.
