@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import sqlite3
 import stat
 
 import pytest
@@ -89,15 +90,22 @@ def test_large_files_are_linked_the_largest_first_and_a_change_of_the_original_i
     assert "data.bin" in note.message
 
 
-def test_a_folder_with_very_many_files_is_linked_as_a_whole(origin, run_folder, monkeypatch):
+def test_of_a_folder_with_very_many_files_each_file_is_linked(origin, run_folder, monkeypatch):
     monkeypatch.setattr(workspaces, "_MOST_FILES", 20)
     (origin / "images" / "deep").mkdir(parents=True)
     for number in range(21):
-        (origin / "images" / "deep" / f"{number}.png").touch()
+        (origin / "images" / "deep" / f"{number}.png").write_text(str(number))
     made = workspace_of(origin, run_folder)
-    assert "images" in made.linked
-    assert (made.folder / "package").is_dir()
-    assert not (made.folder / "package").is_symlink()
+    assert "images" in made.told()["isolated"]["linked"]
+    assert "images/deep/3.png" not in made.told()["isolated"]["linked"]
+    assert (made.folder / "images" / "deep" / "3.png").is_symlink()
+    (made.folder / "images" / "deep" / "3.png").unlink()  # as a program does that no worker sees
+    (made.folder / "images" / "deep" / "4.png").rename(made.folder / "images" / "deep" / "new.png")
+    shutil.rmtree(made.folder / "package")
+    assert made.close() == []
+    assert len(list((origin / "images" / "deep").iterdir())) == 21
+    assert (origin / "images" / "deep" / "3.png").read_text() == "3"
+    assert (origin / "package").is_dir()
 
 
 def test_a_full_disk_is_told_and_leaves_no_half_copy(origin, run_folder, monkeypatch):
@@ -163,22 +171,32 @@ elif how == "renamed":
     os.replace("new", "big.bin")
 elif how == "removed":
     os.remove("big.bin")
+elif how == "cut":
+    os.truncate("big.bin", 2)
+elif how == "a database":
+    import sqlite3
+    with sqlite3.connect("big.bin") as database: database.execute("create table a (b)")
 print("acc: 0.5", open("big.bin", "rb").read()[:4] if os.path.exists("big.bin") else "")
 """
 
 
-@pytest.mark.parametrize("how", ["in place", "appended", "anew", "renamed", "removed"])
+@pytest.mark.parametrize("how", ["in place", "appended", "anew", "renamed", "removed", "cut", "a database"])
 def test_writing_to_a_linked_file_does_not_reach_the_original(make_job, tmp_path, monkeypatch, how):
     monkeypatch.setattr(workspaces, "_MOST_COPIED", 2000)
     monkeypatch.setattr(workspaces.Workspace, "_cloned", lambda *_: False)
     project = tmp_path / "project"
     project.mkdir()
-    (project / "big.bin").write_bytes(b"0" * 5000)
+    original = b"0" * 5000
+    if how == "a database":
+        with sqlite3.connect(project / "big.bin") as database:
+            database.execute("create table first (one)")
+        original = (project / "big.bin").read_bytes()
+    (project / "big.bin").write_bytes(original)
     (project / "train.py").write_text(LINKED)
     record = carried_out(make_job, project, tmp_path, ("python", "train.py", how))
     assert record.state == "finished", record.log_tail
     assert record.environment["requested"]["isolated"] == {"linked": ["big.bin"]}
-    assert (project / "big.bin").read_bytes() == b"0" * 5000
+    assert (project / "big.bin").read_bytes() == original
     assert record.notes == ()
     left = tmp_path / "runs" / record.run_id / "workspace"
     content = {
@@ -186,8 +204,11 @@ def test_writing_to_a_linked_file_does_not_reach_the_original(make_job, tmp_path
         "appended": b"0" * 5000 + b"mine",
         "anew": b"mine",
         "renamed": b"mine",
+        "cut": b"00",
     }
-    assert (left / "big.bin").read_bytes() == content[how] if how != "removed" else not left.exists()
+    if how in content:
+        assert (left / "big.bin").read_bytes() == content[how]
+    assert left.exists() == (how != "removed")
 
 
 def carried_out(make_job, project, tmp_path, command, **fields):

@@ -99,6 +99,23 @@ def test_very_many_files_are_not_all_remembered(touched, tmp_path):
     assert len(touched._files) == 2000
 
 
+def test_reading_a_data_set_leaves_room_for_what_is_written(touched, tmp_path):
+    for number in range(2100):
+        (tmp_path / f"{number}.png").touch()
+        opens(touched, tmp_path / f"{number}.png", os.O_RDONLY)
+    (tmp_path / "ckpt.pt").touch()
+    opens(touched, tmp_path / "ckpt.pt")
+    assert list(touched.told()) == [str(tmp_path / "ckpt.pt")]
+
+
+def test_what_is_appended_to_is_told_where_it_is_read_too(touched, tmp_path):
+    for name in ("log.txt", "results.csv"):
+        (tmp_path / name).touch()
+        opens(touched, tmp_path / name, os.O_WRONLY | os.O_APPEND)
+    opens(touched, tmp_path / "results.csv", os.O_RDONLY)
+    assert list(touched.told()) == [str(tmp_path / "results.csv")]
+
+
 def test_a_real_training_is_seen_in_all_its_ways_of_writing(train, tmp_path):
     for name in ("a.pt", "b.txt", "c.txt"):
         (tmp_path / name).touch()

@@ -1,9 +1,9 @@
 """A folder of a run's own: a copy of the working folder beside the record, so that runs do not meet in their files.
 
-Files are cloned where the file system shares blocks between copies, else copied; what is large, or is no part of the
-training (a repository, a virtual environment, a store), is linked. The worker makes a copy of a linked file that is
-about to be written to; what is written to an original all the same is told. When the run has ended, only what it made
-or changed is left.
+Files are cloned where the file system shares blocks between copies, else copied. What is large is linked, file by file:
+so whatever removes, renames or replaces one meets the link. The worker makes a copy of a linked file that is about to
+be written to; what is written to an original all the same is told. What is no part of the training (a repository, a
+virtual environment, a store) is linked as a whole. When the run has ended, only what it made or changed is left.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Workspace", "workspace_of"]
 
 _LINKED_FOLDERS: Final = frozenset((".git", ".isorun", ".hg", ".svn", "node_modules"))
 _MOST_FILES: Final = 5_000
-"""A folder within the working folder that has more is linked as a whole: it holds data."""
+"""The files of a folder within the working folder that has more are linked, all of them: it holds data."""
 _LARGEST_COPY: Final = 64 << 20
 _MOST_COPIED: Final = 1 << 30
 """Of files that cannot be cloned: larger ones are linked, and so are the largest beyond so many bytes in all."""
@@ -47,12 +47,14 @@ Stamp = tuple[int, int, int]
 class Workspace:
     """The copy of a working folder that one run works in.
 
-    origin: what it is a copy of. linked: what leads to the original, each with how that looked.
+    origin: what it is a copy of. linked: what leads to the original, each with how that looked. data: folders of very
+    many files, all of which are linked.
     """
 
     origin: Path
     folder: Path
     linked: dict[str, Stamp | None] = field(default_factory=dict)
+    data: list[str] = field(default_factory=list)
     _clones: bool = True
 
     def prepared(self, prepared: Prepared) -> Prepared:
@@ -73,8 +75,10 @@ class Workspace:
         return {"UV_NO_SYNC": "1"} if (self.folder / ".venv").is_symlink() else {}
 
     def told(self) -> dict[str, Any]:
-        """For the record."""
-        return {"isolated": {"linked": sorted(self.linked)} if self.linked else {}}
+        """For the record, in which folders of data stand for their files."""
+        within = tuple(os.path.join(name, "") for name in self.data)  # noqa: PTH118  what names begin with
+        linked = sorted((*self.data, *(name for name in self.linked if not name.startswith(within))))
+        return {"isolated": {"linked": linked} if linked else {}}
 
     def fill(self) -> None:
         """Make the copy."""
@@ -92,22 +96,30 @@ class Workspace:
 
     def _folders_made(self) -> Iterator[tuple[int, str]]:
         """Make the folders and links of the copy; the files that are left to make, with their sizes."""
-        waiting = [""]
+        waiting = [("", False)]
         while waiting:
-            below = waiting.pop()
+            below, is_data = waiting.pop()
             with suppress(FileNotFoundError):  # whatever goes away meanwhile is no part of the copy
                 for entry in list(os.scandir(self._path(below))):
                     name = os.path.join(below, entry.name)  # noqa: PTH118  thousands of names
                     if entry.is_symlink():
                         self._same_link(name)
-                    elif entry.is_dir() and _is_linked(entry):
+                    elif entry.is_dir() and _is_no_part(entry):
                         self._link(name)
                     elif entry.is_dir():
                         self._make_folder(name)
-                        waiting.append(name)
+                        waiting.append((name, is_data or self._is_data(name)))
+                    elif entry.is_file() and is_data:
+                        self._link(name)
                     elif entry.is_file():
                         with suppress(FileNotFoundError):
                             yield entry.stat().st_size, name
+
+    def _is_data(self, name: str) -> bool:
+        if not _has_many_files(self._path(name)):
+            return False
+        self.data.append(name)
+        return True
 
     def _make_folder(self, name: str) -> None:
         (self.folder / name).mkdir(mode=0o700)
@@ -242,16 +254,16 @@ def workspace_of(origin: Path, run_folder: Path) -> Workspace:
     return made
 
 
-def _is_linked(folder: os.DirEntry[str]) -> bool:
-    """Whether a folder is no part of the training, or data: then the copy leads to the one that is there."""
+def _is_no_part(folder: os.DirEntry[str]) -> bool:
+    """Whether a folder is no part of the training: then the copy leads to the one that is there."""
     if folder.name in _LINKED_FOLDERS:
         return True
     marks = (os.path.join(folder.path, name) for name in ("pyvenv.cfg", "store.sqlite", "conda-meta"))  # noqa: PTH118
-    return any(map(os.path.exists, marks)) or _has_many_files(folder.path)
+    return any(map(os.path.exists, marks))
 
 
-def _has_many_files(folder: str) -> bool:
-    count, waiting = 0, [folder]
+def _has_many_files(folder: Path) -> bool:
+    count, waiting = 0, [str(folder)]
     while waiting and count <= _MOST_FILES:
         with os.scandir(waiting.pop()) as entries:
             for entry in entries:

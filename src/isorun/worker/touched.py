@@ -2,7 +2,8 @@
 
 Seen by an audit hook: Python tells of a file before it opens it. What libraries open in code of their own is not told,
 unless what they save with is wrapped (`telling`, `follow`). Only what may matter to another run is recorded: a file
-that was there before this process wrote to it, and one that it wrote and read again. What is only appended to is a log.
+that was there before this process wrote to it, and one that it wrote and read again. What is only appended to is a log,
+unless it is read.
 
 Where the run works in a copy of its folder, what is large is a link there. A file that is about to be written to
 through such a link becomes a copy first.
@@ -27,19 +28,23 @@ _MOST_TIMES = 50
 _SYSTEM = ("/dev/", "/proc/", "/sys/")
 # Caches, and what tools keep of all runs together, each under a name of its own.
 _OF_TOOLS = ("/.cache/", "/__pycache__/", "/.git/", "/.hydra/", "/.ipynb_checkpoints/", "/mlruns/", "/wandb/")
+# Ways to write to a file that Python tells of apart from opening it; they matter where the file may be an original.
+_IN_PLACE = frozenset(("os.truncate", "sqlite3.connect"))
 _CODE = (".py", ".pyc", ".so", ".pth", ".dist-info", ".toml", ".cfg")
 
 
 class _Touched:
     """One file. found: its time before it was first written to here; None where it was not there, or was ours.
 
-    read: times of reading, each with the time of the file and that of the last own writing before.
+    read: times of reading, each with the time of the file and that of the last own writing before. is_log: whether it
+    was written to at its end alone.
     """
 
-    __slots__ = ("found", "read", "wrote")
+    __slots__ = ("found", "is_log", "read", "wrote")
 
     def __init__(self) -> None:
         self.found: float | None = None
+        self.is_log = False
         self.wrote: list[float] = []
         self.read: list[tuple[float, float, float | None]] = []
 
@@ -48,8 +53,11 @@ class _Touched:
 
     @property
     def matters(self) -> bool:
-        """Whether it was there before, or read again: what only this run made and nobody read says nothing."""
-        return bool(self.wrote) and (self.found is not None or bool(self.read))
+        """Whether it was there before, or read again: what only this run made and nobody read says nothing.
+
+        What runs append to they do not take from each other, unless they read it, too.
+        """
+        return bool(self.wrote) and (bool(self.read) or (self.found is not None and not self.is_log))
 
 
 class TouchedFiles:
@@ -62,19 +70,24 @@ class TouchedFiles:
         self._workspace = os.path.join(run_folder, levels.WORKSPACE, "")  # noqa: PTH118
         self._origin = os.path.join(origin, "") if origin else ""  # noqa: PTH118
         self._left_alone = tuple(os.path.join(place, "") for place in {sys.prefix, sys.base_prefix})  # noqa: PTH118
+        self._only_read = 0  # a data set must leave room for what is written
         self._busy = threading.local()
         self._ended = False
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """What Python is about to do: to open a file, or to rename one."""
+        """What Python is about to do with a file; `saved` is what those who save in code of their own tell."""
         if self._ended or getattr(self._busy, "on", False):
             return
         self._busy.on = True
         try:
             if event == "open":
                 self._opens(arguments[0], arguments[2])
+            elif event == "sqlite3.connect":  # a database that is only read is opened in the same way
+                self._keep_original(arguments[0])
+            elif event == "os.truncate":
+                self.writes(arguments[0], truncates=False)
             else:
-                self.writes(arguments[1])
+                self.writes(arguments[1 if event == "os.rename" else 0])
         except Exception:  # noqa: S110  whatever a path may be: the training goes on
             pass
         finally:
@@ -113,11 +126,10 @@ class TouchedFiles:
             return
         if self._origin:
             self._unlink_original(name, truncates)
-        if appends and not truncates:
-            return
         touched = self._files.setdefault(name, _Touched())
         if not touched.wrote:
             touched.found = _time_of(name)
+        touched.is_log = (touched.is_log or not touched.wrote) and appends and not truncates
         touched.wrote.append(time.time())
         if len(touched.wrote) > 2 * _MOST_TIMES:
             del touched.wrote[1:-_MOST_TIMES]
@@ -127,12 +139,18 @@ class TouchedFiles:
             return
         name = self._named(path)
         found = _time_of(name) if name else None
-        if found is None:
+        if found is None or (name not in self._files and self._only_read >= _MOST_FILES // 2):
             return
         touched = self._files.setdefault(name, _Touched())
+        self._only_read += not (touched.read or touched.wrote)
         own = touched.wrote[-1] if touched.wrote else None
         if len(touched.read) < _MOST_TIMES and (not touched.read or touched.read[-1][2] != own):
             touched.read.append((time.time(), found, own))
+
+    def _keep_original(self, path: Any) -> None:
+        """Something is about to be opened that may be written to."""
+        if self._origin and isinstance(path, (str, bytes, os.PathLike)):
+            self._unlink_original(os.path.abspath(os.fsdecode(path)), truncates=False)  # noqa: PTH100
 
     def _unlink_original(self, name: str, truncates: bool) -> None:
         """In place of a link to an original, its copy: the original is every run's."""
@@ -178,9 +196,10 @@ def begin(run_folder: str) -> TouchedFiles:
 
     def told(event: str, arguments: tuple[Any, ...]) -> None:
         """Python tells of hundreds of other things: a function as plain as this takes a fourth of a method's time."""
-        if event == "open" or event == "os.rename":  # noqa: PLR1714  as above
+        if event == "open" or event == "os.rename" or (isolated and event in _IN_PLACE):  # noqa: PLR1714  as above
             hear(event, arguments)
 
+    isolated = bool(os.environ.get(levels.COPY_OF))
     sys.addaudithook(told)
     return _touched
 
@@ -191,7 +210,7 @@ def telling(save: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(save)
     def told(obj: Any, f: Any, *arguments: Any, **options: Any) -> Any:
         if _touched is not None and isinstance(f, (str, os.PathLike)):
-            _touched.hear("os.rename", ("", f))
+            _touched.hear("saved", (f,))
         return save(obj, f, *arguments, **options)
 
     told.tells_isorun = True  # type: ignore[attr-defined]

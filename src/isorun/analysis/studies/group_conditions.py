@@ -442,6 +442,11 @@ _files_differ = _of_notes(
     "find out which is meant: isorun scan -- COMMAND shows both; --file PATH takes the file's",
     told_as="files-differ",
 )
+_isolation_left = _of_notes(
+    "isolation-left",
+    "in {runs} {note}",
+    "look at the originals; let the training write to {run_dir}, or to files that it makes itself",
+)
 # What runs did to the checkout that they worked in: it is undone before the next one begins.
 _checkout_changed = _of_notes(
     "checkout-changed",
@@ -525,6 +530,7 @@ GROUP_CHECKS: Final[Sequence[GroupCheck]] = (
     _bad_return,
     _several_trainings,
     _files_differ,
+    _isolation_left,
     _checkout_changed,
     _checkout_written,
     _training_altered,
@@ -539,6 +545,7 @@ AT_ONCE: Final[Sequence[GroupCheck]] = (
     _bad_return,
     _several_trainings,
     _files_differ,
+    _isolation_left,
     _checkout_changed,
     _checkout_written,
     _edited_while_running,
