@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 from hypothesis import example, given
@@ -567,3 +568,13 @@ def test_a_name_that_a_box_cut_off_is_not_read_and_a_number_that_it_wrapped_is_w
     found = scan_text(_BOX)
     assert {name: list(points.values) for name, points in found.series.items()} == {"Loss": [0.12345678, 0.1]}
     assert any("cut off" in note.message for note in found.notes)
+
+
+@pytest.mark.parametrize("filler", [" ", "\t", "-", "_", "(", "is "])
+def test_a_line_that_is_filled_up_is_read_in_no_time(filler: str) -> None:
+    """What a bar writes over is blanked to the width of the screen; tried from each blank anew that took minutes."""
+    line = f"epoch loss: 1.5{filler * (1_900 // len(filler))}x 2.5"
+    metrics = LineMetrics(Sources())
+    began = time.thread_time()
+    metrics.feed(line, 0.0)
+    assert time.thread_time() - began < 1.0

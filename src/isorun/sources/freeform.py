@@ -82,13 +82,14 @@ _NO_LIMIT = r"(?<!max[_ -])(?<!num[_ -])(?<!total[_ -])(?<!\bn_)"
 _EPOCH = re.compile(rf"(?:^|[^a-z]){_NO_LIMIT}(?:epoch|ep)(?:\s*\([a-z]+\))?[\s:=#\[('\"]*$")
 _EPOCHS = re.compile(r"(?:^|[^a-z])epochs?\s*:?\s*$")
 _STEP = re.compile(rf"(?:^|[^a-z]){_NO_LIMIT}(?:global_step|step|iteration|iter|round|episode)[\s:=#*\[('\"]*$")
-_LOGGED_BY = re.compile(r"(\w+_(?:epoch|step|iter))\s*[:=]\s*$")
+_LOGGED_BY = re.compile(r"\b(\w+_(?:epoch|step|iter))\s*[:=]\s*$")
 _PART = re.compile(r"(?:^|[^a-z])(?:cv|folds?|seed|trial|run|repeat|task|split|model|candidate|client)[\s:=#\[(]*$")
-_OVER_EPOCH = re.compile(r"\s+(?:over|per)\s+(?:the\s+)?epoch\s*(?=[:=]\s*$)", re.IGNORECASE)
-_SEPARATOR = re.compile(r"\s*(?:\bis\s*(?=[:=-]))?(?P<sign>[:=]|-+>|=+>|\bis\b)?(?P<space>\s*)[\"']?$")
+# What is looked for behind blanks begins where these do: from each of a thousand blanks anew it takes minutes.
+_OVER_EPOCH = re.compile(r"(?<!\s)\s+(?:over|per)\s+(?:the\s+)?epoch\s*(?=[:=]\s*$)", re.IGNORECASE)
+_SEPARATOR = re.compile(r"(?<!\s)\s*+(?:\bis\s*+(?=[:=-]))?(?P<sign>[:=]|-+>|=+>|\bis\b)?(?P<space>\s*+)[\"']?$")
 _ABBREVIATION = re.compile(r"\b(adj|val|trn|eval|avg)\.(?= )", re.IGNORECASE)
-_AVERAGE = re.compile(r"\s*\((micro|macro|weighted|samples)(?: avg)?\)\s*$", re.IGNORECASE)
-_PERCENT_UNIT = re.compile(r"\s*[(\[]\s*(?:%|in %|percent)\s*[)\]]\s*$")
+_AVERAGE = re.compile(r"(?<!\s)\s*\((micro|macro|weighted|samples)(?: avg)?\)\s*$", re.IGNORECASE)
+_PERCENT_UNIT = re.compile(r"(?<!\s)\s*[(\[]\s*(?:%|in %|percent)\s*[)\]]\s*$")
 _BREAK = re.compile(r"[,;|(){}\[\]\"'<>│┃┆•·*#\t!?]|\s[-–—]+\s|^[-–—]+\s|[:=]|\s{2,}|\.\s|[━─█▏▎▍▌▋▊▉╸╺]+|\.{4,}")
 _STOP_WORDS = word_set(
     """with at of the is was got reached and to in on for from by after before than over improved decreased increased
