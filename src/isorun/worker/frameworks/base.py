@@ -170,10 +170,8 @@ def threads_named(name: str) -> int:
 
 def framed(update: Hash, *parts: str) -> None:
     """Hash each part with its length, so that no two sequences of parts look alike."""
-    for part in parts:
-        encoded = part.encode("utf-8", "surrogatepass")
-        update(b"%d:" % len(encoded))
-        update(encoded)
+    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    update(b"".join([b"%d:%b" % (len(part), part) for part in encoded]))
 
 
 AfterImport = Callable[[ModuleType], None]

@@ -141,12 +141,15 @@ class ScikitLearn(Framework):
         module = sys.modules.get("sklearn.base")
         if module is None or not type(value).__module__.startswith("sklearn."):
             return None
-        if isinstance(value, module.BaseEstimator):
+        if type(value).__module__.startswith("sklearn.tree."):  # a thousand in a forest, and known by their nodes alone
+            known = {name: getattr(value, name) for name in ("tree_", "classes_") if hasattr(value, name)}
+            held = known or _parts(value)
+        elif isinstance(value, module.BaseEstimator):
             held = vars(value)
         elif isinstance(value, dict):
             held = dict(value)
         else:
-            held = {str(place): part for place, part in enumerate(value.__reduce_ex__(2)[1:])}
+            held = _parts(value)
         return {key: _seen(part) for key, part in sorted(held.items(), key=_by_name) if not _is_aside(key)}
 
 
@@ -161,6 +164,11 @@ def _follow_subclasses(base: Any) -> None:
     base.__init_subclass__ = classmethod(made)
 
 
+def _parts(value: Any) -> dict[str, Any]:
+    """What an object would be made of again, as it says itself."""
+    return {str(place): part for place, part in enumerate(value.__reduce_ex__(2)[1:])}
+
+
 def _by_name(item: tuple[Any, Any]) -> str:
     return repr(item[0])
 
@@ -171,6 +179,8 @@ def _is_aside(key: Any) -> bool:
 
 def _seen(value: Any) -> Any:
     """A part of an estimator as something that has a digest, whatever it is and wherever it lies in memory."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
     if isinstance(value, dict):
         return {repr(key): _seen(value[key]) for key in sorted(value, key=repr) if not _is_aside(key)}
     if isinstance(value, (list, tuple)):
@@ -179,19 +189,25 @@ def _seen(value: Any) -> Any:
         return [_seen(part) for part in sorted(value, key=repr)]
     if isinstance(value, (slice, range)):
         return repr(value)
-    kind = type(value).__module__
-    if kind.startswith("numpy.random") or isinstance(value, type):
-        return f"a {type(value).__name__}" if not isinstance(value, type) else value.__qualname__
-    if kind.startswith("scipy.sparse"):
+    if isinstance(value, type) or (callable(value) and isinstance(getattr(value, "__name__", None), str)):
+        return f"{value.__module__}.{getattr(value, '__qualname__', value.__name__)}"
+    return _seen_array(value, type(value).__module__)
+
+
+def _seen_array(value: Any, module: str) -> Any:
+    """Arrays of objects and sparse ones by their parts; a generator, which is not trained, by its kind alone."""
+    if module.startswith("numpy.random"):
+        return type(value).__name__
+    if module.startswith("numpy") and not hasattr(value, "__array__"):
+        return str(value)  # a type of numbers
+    if module.startswith("scipy.sparse"):
         parts = {name: getattr(value, name) for name in _SPARSE if hasattr(value, name)}
         return {"format": value.format, "shape": str(value.shape), **parts}
-    dtype = getattr(value, "dtype", None)
-    if getattr(dtype, "hasobject", False) and hasattr(value, "tolist"):
+    if module.startswith("scipy."):
+        return _seen(dict(vars(value)))
+    if getattr(getattr(value, "dtype", None), "hasobject", False) and hasattr(value, "tolist"):
         return [str(getattr(value, "shape", "")), _seen(value.tolist())]
-    if kind.startswith("numpy") and "dtype" in type(value).__name__.lower():
-        return str(value)
-    named = getattr(value, "__qualname__", getattr(value, "__name__", None))
-    return named if callable(value) and isinstance(named, str) else value
+    return value
 
 
 class Booster(Framework):

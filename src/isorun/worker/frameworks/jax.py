@@ -130,7 +130,7 @@ class Jax(Framework):
     def hash_array(self, update: Hash, name: str, value: Any) -> bool:
         """Keys have numbers, but are no array to NumPy; all else is one."""
         jax = sys.modules.get("jax")
-        kind = str(getattr(value, "dtype", ""))
+        kind = str(getattr(value, "dtype", "")) if type(value).__module__.startswith("jax") else ""
         if jax is None or not kind.startswith("key<"):
             return False
         framed(update, name, kind)
