@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
@@ -44,7 +45,7 @@ class Model(list):
 
 @pytest.fixture
 def followed(recording, monkeypatch):
-    watch = estimators.Fitted(recording)
+    watch = estimators.FittedModels(recording)
     monkeypatch.setattr(estimators, "_fitted", watch)
     monkeypatch.setattr(Model, "fit", Model.fit)
     estimators._wrap(Model, "fit")
@@ -244,7 +245,7 @@ class Variable:
 def test_variables_that_a_tape_is_asked_for_are_digested_at_the_first_and_after_the_last_step(recording, monkeypatch):
     monkeypatch.setattr(tensor_flow, "_followed", {})
     tape = type("Tape", (), {"gradient": lambda *_: 1.0})
-    watch = tensor_flow.Variables("tensorflow", recording)
+    watch = tensor_flow.TrainedVariables("tensorflow", recording)
     tensor_flow._follow_tapes(SimpleNamespace(GradientTape=tape), watch)
     one, two = Variable(1.0), Variable(2.0)
     for _ in range(2):
@@ -260,7 +261,7 @@ def test_variables_that_a_tape_is_asked_for_are_digested_at_the_first_and_after_
 
 def test_what_keras_trains_is_told_once(recording, monkeypatch):
     monkeypatch.setattr(tensor_flow, "_followed", {})
-    tape, keras = (tensor_flow.Variables(name, recording) for name in ("tensorflow", "keras"))
+    tape, keras = (tensor_flow.TrainedVariables(name, recording) for name in ("tensorflow", "keras"))
     optimizer = type("Optimizer", (), {"build": lambda *_: None})
     tensor_flow._follow_builds(optimizer, keras)
     trained = [Variable(1.0)]
@@ -306,15 +307,15 @@ import numpy as np, keras
 def main():
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3), keras.layers.Dropout(0.5)])
     model.compile("adam", "mse")
-    model.fit(np.ones((64, 4)), np.ones(64), epochs=1, verbose=0)
+    model.fit(np.ones((64, 4)), np.ones((64, 3)), epochs=1, verbose=0)
 
 main()
 """
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not find_spec("keras"), reason="there is no Keras here")
 def test_a_keras_model_is_digested_without_a_line_of_isorun(train, tmp_path):
-    pytest.importorskip("keras")
     (tmp_path / "train.py").write_text(KERAS)
     runs = [train("train.py", level="fixed-seed", seed=seed) for seed in (3, 3, 4)]
     for name in ("weights.initial", "weights.final"):
