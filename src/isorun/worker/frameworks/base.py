@@ -29,8 +29,6 @@ Hash = Callable[[bytes], None]
 # Libraries of NVIDIA's that frameworks compute with on its devices: a pattern, for `Framework.libraries`.
 NVIDIA = r"cudnn|cublas|cudart|libcuda\b|cusparse|cusolver|cufft|nccl"
 
-NOT_FOLLOWED = "its weights are digested only where the training calls isorun.digest or isorun.result(weights=…)"
-
 
 class Watch:
     """What looks after a framework from its import to the end of the training."""

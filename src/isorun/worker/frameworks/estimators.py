@@ -27,7 +27,7 @@ _SPARSE = ("data", "indices", "indptr", "row", "col", "offsets")
 _MOST_FITTED = 32
 
 
-class Fitted(Watch):
+class FittedModels(Watch):
     """The models that a training fits one after another, of all libraries in this file.
 
     The last two are kept alive until the end. One that a third replaces is digested then, so that a training of ten
@@ -93,15 +93,15 @@ def _fits_for_another() -> bool:
     return "loky" in started_by or (pool is not None and pool.parent_process() is not None)
 
 
-_fitted: Fitted | None = None
+_fitted: FittedModels | None = None
 
 
-def _follow(recorder: Recorder) -> Fitted | None:
+def _follow(recorder: Recorder) -> FittedModels | None:
     """What remembers models, once a process; the watch where it is new."""
     global _fitted  # noqa: PLW0603  one for all libraries of this file: what fits inside of another is a part of it
     if _fitted is not None and _fitted.recorder is recorder:
         return None
-    _fitted = Fitted(recorder)
+    _fitted = FittedModels(recorder)
     return _fitted
 
 
