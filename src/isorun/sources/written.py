@@ -275,7 +275,8 @@ def _why_not(found: Found, files: list[Path], run: Looked) -> str:
 
 def _shown(path: Path, run: Looked) -> str:
     """The path as the user knows it; what cannot be printed is shown as ?, which as a pattern matches it, too."""
-    for folder, start in ((run.run_folder, "{run_dir}/"), (run.folder, "")):
+    places = ((run.folder, ""), (run.run_folder, "{run_dir}/"))
+    for folder, start in places if run.folder.is_relative_to(run.run_folder) else reversed(places):
         if path.is_relative_to(folder):
             return _printable(start + path.relative_to(folder).as_posix())
     return _printable(str(path))
