@@ -40,7 +40,7 @@ from isorun.study.records import RunState
 from peers import peer_environment
 
 _PAIRS: Final = 2
-_SMALL_PAIRS: Final = 6
+_SMALL_PAIRS: Final = 5
 _IMPORTS: Final = 2000
 _RUNS: Final = 5
 _LINES: Final = 100_000
@@ -158,7 +158,7 @@ _PROGRAMS: Final = (
         ("train.py", "timm"),
         "train.py --data-dir images --model resnet10t --num-classes 4 --input-size 3 64 64 -b 16 --device cpu -j 1 "
         "--epochs {length}",
-        (4, 1),
+        (3, 1),
         _IMAGES,
     ),
     _Program(
