@@ -4,11 +4,12 @@ Time is CPU time of all processes. That of a training varies by some percent, on
 difference of two does not show half a percent. What isorun takes is therefore measured part by part:
 
 - beside the training, in all other processes: what the whole command took, less what the training did;
-- before the program's first line: a `sitecustomize` of ours, which runs with isorun and without, notes the time that
-  the process has taken by then. Modules of the standard library that the training would have loaded itself count as
-  isorun's here: the truth is a little less;
-- after its last exit handler: the same notes when that has run, and when the worker has written its last event;
-- in between: how often Python imports, and tells audit hooks of something, times what one of these takes more.
+- inside, whatever it trains: what the smallest Python program takes more, from its fork to the end of its interpreter,
+  without the worker's last work. Modules of the standard library that a training would have loaded itself count as
+  isorun's here: the truth is a little less. To this comes what each source file of the training's own takes;
+- the worker's last work: a `sitecustomize` of ours notes the time that the process has taken when the last exit handler
+  of the training has run, and when the worker has written its last event;
+- while it trains: how often Python tells audit hooks of something, times what one call takes.
 
 The whole difference of pairs that take turns stands beside it, as a check.
 
@@ -55,11 +56,10 @@ import atexit, json, os, sys, time
 
 
 def _begin(folder):
-    noted = {"began": time.process_time(), "told": 0, "imports": 0}
+    noted = {"told": 0}
 
-    def count(event, _arguments):
+    def count(_event, _arguments):
         noted["told"] += 1
-        noted["imports"] += event == "import"
 
     def note(moment):
         noted[moment] = time.process_time()
@@ -79,7 +79,7 @@ def _begin(folder):
     atexit.register(end)
 
 
-if os.environ.get("AROUND_NOTES") and "isorun" not in " ".join(sys.orig_argv[:2]):
+if os.environ.get("AROUND_NOTES") and "isorun" not in " ".join(sys.orig_argv[:3]):
     _begin(os.environ["AROUND_NOTES"])
 """
 
@@ -211,17 +211,16 @@ _PROGRAMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Took:
-    """CPU seconds of one run: of all processes, of the training alone, of it before the program and in isorun's end.
+    """CPU seconds of one run: of all processes, of the training alone, of the worker's last work.
 
-    told, imports: how often Python told an audit hook of something, where that was counted, and of imports.
+    told: how often Python told an audit hook of something, where that was counted. own: source files of its own.
     """
 
     whole: float
     training: float
-    before: float
     closing: float
     told: int
-    imports: int
+    own: int
 
     @property
     def beside(self) -> float:
@@ -236,7 +235,7 @@ def measure() -> list[dict[str, Any]]:
         for program in _PROGRAMS:
             folder = Path(name) / program.library / program.repository.partition("/")[2]
             _place(program, folder)
-            rows += _rows(program, folder, prices)
+            rows += _rows(program.name, _pairs(program, folder), prices)
         rows += [_further_run(Path(name)), *_many_lines(Path(name), prices.command)]
     return rows
 
@@ -265,36 +264,36 @@ def _place(program: _Program, folder: Path) -> None:
     subprocess.run([program.command(0)[0], "-c", program.makes], cwd=folder, check=True)
 
 
-def _rows(program: _Program, folder: Path, prices: _Prices) -> list[dict[str, Any]]:
+def _pairs(program: _Program, folder: Path) -> list[tuple[_Took, _Took]]:
     long, short = program.lengths
     _run(program.command(short), folder, short, around=True)  # hashes of libraries and sources are kept from here on
-    pairs = [_pair(program, folder, long, turn) for turn in range(_PAIRS)]
-    alone = pairs[0][0]
-    before = statistics.median(around.before - alone.before for alone, around in pairs)
+    return [_pair(program, folder, long, turn) for turn in range(_PAIRS)]
+
+
+def _rows(name: str, pairs: Sequence[tuple[_Took, _Took]], prices: _Prices) -> list[dict[str, Any]]:
     closing = statistics.median(around.closing for _, around in pairs)
-    importing = alone.imports * prices.importing
-    hearing = alone.told * prices.hearing
+    own, told = pairs[0][1].own, pairs[0][0].told
+    importing, hearing = own * prices.importing, told * prices.hearing
     training = statistics.median(alone.whole for alone, _ in pairs)
-    beside = statistics.median(around.beside for _, around in pairs)
-    reading = max(0.0, beside - prices.command)
-    check = [around.training - alone.training for alone, around in pairs]
+    reading = max(0.0, statistics.median(around.beside for _, around in pairs) - prices.command)
+    check = ", ".join(f"{1000 * (around.training - alone.training):+.0f}" for alone, around in pairs)
     return [
         _row(
-            f"{program.name}: inside its process, whatever its length",
-            before + importing + closing,
+            f"{name}: inside its process, whatever its length",
+            prices.start + importing + closing,
             _MOST_SECONDS,
             "CPU s a run",
-            f"start {1000 * before:.0f} ms, {alone.imports:,} imports {1000 * importing:.0f} ms, "
-            f"end {1000 * closing:.0f} ms; {_PAIRS} pairs",
+            f"start {1000 * prices.start:.0f} ms, {own} source files {1000 * importing:.0f} ms, "
+            f"end {1000 * closing:.0f} ms; {len(pairs)} pairs",
         ),
         _row(
-            f"{program.name}: what grows with the training",
+            f"{name}: what grows with the training",
             100 * (hearing + reading) / training,
             _MOST_PERCENT,
             "% of CPU time",
-            f"of {training:.1f} s: {1000 * hearing:.1f} ms for {alone.told:,} calls of the audit hook, "
+            f"of {training:.1f} s: {1000 * hearing:.1f} ms for {told:,} calls of the audit hook, "
             f"{1000 * reading:.0f} ms beside it for what it printed and left. Check: by the pairs its process takes "
-            f"{', '.join(f'{1000 * more:+.0f}' for more in check)} ms more",
+            f"{check} ms more",
         ),
     ]
 
@@ -324,8 +323,8 @@ def _run(command: Sequence[str], folder: Path, length: int = 0, *, around: bool 
         training = records[0].cpu_seconds if around else whole
         notes = [json.loads(path.read_text()) for path in Path(name).glob("*.json")]
     main = max(notes, key=lambda note: note["ended"])
-    closing = main["closed"] - main["ended"]
-    return _Took(whole, training, main["began"], closing, main["told"], main["imports"])
+    own = len(records[0].environment.get("effective", {}).get("sources", ())) if around else 0
+    return _Took(whole, training, main["closed"] - main["ended"], main["told"], own)
 
 
 def _cpu_seconds(command: Sequence[str], folder: Path, env: Mapping[str, str]) -> float:
@@ -343,8 +342,12 @@ def _cpu_seconds(command: Sequence[str], folder: Path, env: Mapping[str, str]) -
 
 @dataclass(frozen=True, slots=True)
 class _Prices:
-    """CPU seconds: of one import more, of one call of the audit hook, of the command beside the smallest training."""
+    """CPU seconds: inside the smallest program, of one source file more, of one call of the audit hook.
 
+    command: beside the smallest program, in a study of one run.
+    """
+
+    start: float
     importing: float
     hearing: float
     command: float
@@ -370,7 +373,7 @@ def _prices(folder: Path) -> _Prices:
         more[script] = statistics.median(took)
     start = more["small.py"]
     importing, hearing = (more["imports.py"] - start) / _IMPORTS, (more["hears.py"] - start) / 2_000_000
-    return _Prices(max(importing, 0.0), max(hearing, 0.0), statistics.median(command))
+    return _Prices(start, max(importing, 0.0), max(hearing, 0.0), statistics.median(command))
 
 
 def _further_run(folder: Path) -> dict[str, Any]:
