@@ -414,9 +414,13 @@ class _Answer:
         except Exception as error:
             self._error = error
 
-    def result(self) -> dict[str, Any]:
-        """Waits for it."""
+    def wait(self) -> None:
+        """Until it is there, whatever it is."""
         self._thread.join()
+
+    def result(self) -> dict[str, Any]:
+        """What was found; waits for it."""
+        self.wait()
         if self._error is not None:
             raise self._error
         return self._found
@@ -452,7 +456,7 @@ class CodeVersions:
     def close(self) -> None:
         """Let the threads end."""
         for _, answer in self._latest.values():
-            answer.result()
+            answer.wait()
 
 
 _MOST_ENTRIES: Final = 5_000
