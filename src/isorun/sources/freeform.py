@@ -16,6 +16,7 @@ words or numbers between the name and the value, are tried first:
 Accuracy of the network on the 10000 test images: 54 %     test_accuracy
 Accuracy for class: plane is 55.4 %                        accuracy[plane]
 8.0 perplexity estimate based on a held-out corpus         perplexity
+0:<tab>learn: 0.90<tab>test: 0.94<tab>total: 52.7ms        learn, test, at round 0
 Training loss (for 1 batch) at step 40: 0.5                train_loss, at step 40
 
 What surrounds a message in a log line (colours, cursor movements, dates, levels, the names of loggers) is taken off
@@ -72,6 +73,7 @@ __all__ = [
     "names_settings",
     "plain",
     "process_of",
+    "read_catboost",
     "read_sentence",
     "read_text",
     "without_files",
@@ -537,6 +539,25 @@ def _read_at_a_step(line: str) -> Row | None:
     else:
         row.step = float(found["at"])
     return row
+
+
+_CATBOOST = re.compile(r"\s*(?P<round>\d{1,9}):\t(?=(?:learn|test): )")
+_CATBOOST_VALUE = re.compile(r"(?P<name>learn|test\d*|best): (?P<value>\S+)")
+_CATBOOST_TIMES = "total: "
+
+
+def read_catboost(line: str) -> Row | None:
+    r"""The values of one round of CatBoost ("0:\tlearn: 0.90\ttest: 0.94\tbest: 0.94 (0)\ttotal: 52.7ms"), or None.
+
+    They have the name of a split, and which metric it is is not said.
+    """
+    found = _CATBOOST.match(line)
+    if found is None:
+        return None
+    told = line[found.end() :].partition(_CATBOOST_TIMES)[0]
+    numbers = {part["name"]: read_number(part["value"]) for part in _CATBOOST_VALUE.finditer(told)}
+    values = [MetricValue(name, value, "name: value") for name, value in numbers.items() if value is not None]
+    return Row(values, step=float(found["round"]))
 
 
 # Colours and cursor movements, then titles and links (a text up to its end mark), then single characters.
