@@ -464,9 +464,10 @@ _METRIC = (
     r"(?P<metric>accuracy|acc|loss|error|precision|recall|f1|perplexity|ppl|auc|auroc|rmse|mse|mae|mape|rmsle|nll|r2|map"
     r"|miou|iou|dice|bleu|wer|cer|psnr|ssim|fid|ece)"
 )
-_VALUE = r"(?P<value>[-+]?[\d.]+(?:[eE][-+]?\d+)?\s?%?|nan|inf)\s*\.?\s*$"
+_VALUE = r"(?P<value>[-+]?[\d.]+(?:[eE][-+]?\d+)?\s?%?|nan|inf)\s*+(?:\.\s*+)?$"
 _CLASS = re.compile(
-    rf"^\s*{_METRIC} (?:(?:for|of) class\s*:?\s*|of\s+)(?P<class>\w[\w\-]*)\s*(?:is|:|=)\s*{_VALUE}", re.IGNORECASE
+    rf"^\s*{_METRIC} (?:(?:for|of) class\s*+(?::\s*+)?|of\s+)(?P<class>\w[\w\-]*)\s*(?:is|:|=)\s*{_VALUE}",
+    re.IGNORECASE,
 )
 _WHOLE = word_set("model network net classifier ensemble test train training validation val data dataset system")
 _COCO = re.compile(
@@ -480,7 +481,7 @@ _ABOUT = re.compile(
 )
 # "Training loss (for 1 batch) at step 0: 2.1", "Cost after iteration 100: 0.6", "Loss step 10: 5.07"
 _AT_A_STEP = re.compile(
-    r"^\s*(?P<name>[A-Za-z][A-Za-z_ /.-]{1,50}?)\s*(?:\([^()]{0,40}\)\s*)?(?:(?:at|after|in|for)\s+)?"
+    r"^\s*(?P<name>[A-Za-z][A-Za-z_ /.-]{1,50}?)(?<! )\s*+(?:\([^()]{0,40}\)\s*+)?(?:(?:at|after|in|for)\s++)?"
     r"(?P<clock>(?:global[ _])?step|iteration|iter|epoch|round|episode)\s+#?(?P<at>\d{1,9})\s*(?:[:=]|\bis\b)\s*"
     rf"{_VALUE}",
     re.IGNORECASE,

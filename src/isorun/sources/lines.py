@@ -30,14 +30,6 @@ from isorun.sources.freeform import (
     read_text,
     without_files,
 )
-from isorun.sources.objects import (
-    Objects,
-    cut_off_in,
-    may_begin_an_object,
-    pieces_of_an_object,
-    read_structured,
-    unwrapped,
-)
 from isorun.sources.rows import (
     EPOCH,
     LeftOut,
@@ -46,6 +38,7 @@ from isorun.sources.rows import (
     is_metric,
     line_shape,
     split_in,
+    unwrapped,
 )
 from isorun.sources.tables import Tables, may_head_a_table
 from isorun.sources.timeline import BESIDE_SETTINGS, SEVERAL_PROCESSES, Timeline
@@ -53,6 +46,7 @@ from isorun.study.design import Sources
 from isorun.study.records import Note
 
 if TYPE_CHECKING:
+    from isorun.sources.objects import Objects
     from isorun.sources.patterns import Patterns
 
 __all__ = [
@@ -91,7 +85,7 @@ class LineMetrics(AbstractSource):
         self._finds_by_itself = sources.stdout
         self._timeline = Timeline()
         self._tables = Tables()
-        self._objects = Objects()
+        self._objects: Objects | None = None
         self._heading = ""
         self._last_split = ""
         self._section = SplitSection()
@@ -142,9 +136,8 @@ class LineMetrics(AbstractSource):
     @property
     def _depends_on_lines_above(self) -> bool:
         """Whether what the next line says depends on the lines just above it."""
-        return bool(
-            self._heading or self._section.split or self._looks_back or self._objects.open or self._tables.is_waiting
-        )
+        is_within = self._tables.is_waiting or (self._objects is not None and self._objects.open)
+        return bool(self._heading or self._section.split or self._looks_back or is_within)
 
     def _learn(self, line: str, shape: bytes, row: Row | None) -> None:
         """Learn a shape when it is seen for the second time; what was printed once is not worth it."""
@@ -177,7 +170,7 @@ class LineMetrics(AbstractSource):
     def _feed_itself(self, line: str, seconds: float, shape: bytes) -> None:
         if (self._wrapped or "━" in line) and self._belongs_to_a_wrapped_bar(line, seconds):
             return
-        if self._objects.open and self._belongs_to_an_object(line, seconds):
+        if self._objects is not None and self._objects.open and self._goes_on_with(self._objects, line, seconds):
             return
         if self._tables.has_unread and _DIGIT.search(line) and not self._tables.names_a_split(plain(line)):
             self._timeline.add(self._tables.unread(), seconds, line, "stdout")
@@ -188,7 +181,7 @@ class LineMetrics(AbstractSource):
             row = self._read(plain(line), seconds)
             if shape and len(line) <= LONGEST_TEMPLATE and line.isprintable():
                 self._learn(line, shape, row)
-        elif self._tables.open or self._heading or ":" in line or may_begin_an_object(line) or may_head_a_table(line):
+        elif self._tables.open or self._heading or ":" in line or _may_begin_an_object(line) or may_head_a_table(line):
             self._read_around(plain(line), seconds)
         else:
             self._tables.remember(line)
@@ -213,18 +206,27 @@ class LineMetrics(AbstractSource):
         """The last value of every metric that was seen since the last call, as one row; empty where none was."""
         return self._timeline.latest()
 
-    def _belongs_to_an_object(self, line: str, seconds: float) -> bool:
+    def _begins_an_object(self, line: str) -> bool:
+        """Whether an object begins in this line that does not end in it."""
+        if not _may_begin_an_object(line):
+            return False
+        from isorun.sources.objects import Objects  # noqa: PLC0415  most trainings print none
+
+        self._objects = self._objects or Objects()
+        return self._objects.begin(line)
+
+    def _goes_on_with(self, objects: Objects, line: str, seconds: float) -> bool:
         """Whether the line goes on with an object over several lines; what breaks one off is read by itself."""
-        rows = self._objects.take(plain(line))
-        shown = self._objects.shown
+        rows = objects.take(plain(line))
+        shown = objects.shown
         if rows is None:
-            self._timeline.add(self._objects.close(), seconds, shown, "stdout")
+            self._timeline.add(objects.close(), seconds, shown, "stdout")
             return False
         for row in rows:
             if not self._holds_back(row, seconds, shown):
                 self._timeline.add(row, seconds, shown, "stdout")
         if rows:
-            self._objects.clear()
+            objects.clear()
         return True
 
     def _feed_patterns(self, patterns: Patterns, line: str, seconds: float) -> None:
@@ -295,9 +297,9 @@ class LineMetrics(AbstractSource):
     def _row_of(self, line: str) -> Row | None:
         if "{" in line and (row := self._structured(line)) is not None:
             return row
-        if may_begin_an_object(line) and self._objects.begin(line):
+        if self._begins_an_object(line):
             return None
-        if "{" in line and (row := cut_off_in(line)) is not None:
+        if "{" in line and (row := _cut_off_in(line)) is not None:
             return row
         as_printed = line
         line = unwrapped(self._shortened(line))
@@ -305,7 +307,7 @@ class LineMetrics(AbstractSource):
             line = without_files(line)
         if "R^2" in line:
             line = line.replace("R^2", "R2 ")
-        if left_out := pieces_of_an_object(line):
+        if line.lstrip()[:1] in ("'", '"') and (left_out := _pieces_of_an_object(line)):
             return Row(left_out=left_out)
         if lists_settings(line):
             return None
@@ -331,6 +333,8 @@ class LineMetrics(AbstractSource):
     def _structured(self, line: str) -> Row | None:
         if len(line) > LONGEST_STRUCTURED_LINE:
             return None
+        from isorun.sources.objects import read_structured  # noqa: PLC0415  most trainings print no object
+
         row = read_structured(line)
         if row is None or not (row.values or row.has_clock or row.doubtful):
             return None
@@ -355,8 +359,7 @@ class LineMetrics(AbstractSource):
         else:
             self._tables.remember(line)
         stripped = line.rstrip()
-        if may_begin_an_object(line):
-            self._objects.begin(line)
+        self._begins_an_object(line)
         if stripped:
             is_heading = stripped[-1] == ":" and len(stripped) < LONGEST_HEADING
             self._looks_back = is_heading and _BEST_FOLLOWS.search(stripped) is not None
@@ -373,6 +376,23 @@ class LineMetrics(AbstractSource):
             return []
         message = f"{self._cut_lines} lines were longer than {LONGEST_LINE:,} characters; only their start was read"
         return [Note("stdout.long-lines", message)]
+
+
+def _may_begin_an_object(line: str) -> bool:
+    """Whether an object may begin in this line that does not end in it; cheap."""
+    return line.rstrip()[-1:] in ("{", "[", ",") and ("{" in line or line.strip() == "[")
+
+
+def _cut_off_in(line: str) -> Row | None:
+    from isorun.sources.objects import cut_off_in  # noqa: PLC0415  most trainings print no object
+
+    return cut_off_in(line)
+
+
+def _pieces_of_an_object(line: str) -> list[LeftOut]:
+    from isorun.sources.objects import pieces_of_an_object  # noqa: PLC0415  most trainings print no object
+
+    return pieces_of_an_object(line)
 
 
 def _nothing_in(line: str) -> Row:

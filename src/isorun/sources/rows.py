@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 __all__ = [
     "COUNT",
     "EPOCH",
+    "SHOWN_NUMBER",
     "SPLITS",
     "STEP",
     "TOKEN",
@@ -48,6 +49,7 @@ __all__ = [
     "name_of",
     "read_number",
     "split_in",
+    "unwrapped",
     "word_set",
     "written_number",
 ]
@@ -229,7 +231,7 @@ TOKEN = re.compile(
 )
 _MOST_DIGITS = 300
 _SURELY_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:(?:,\d{3}){2,}|,\d{3}\.)")
-_WITH_COMMA = re.compile(r"[-+]?\d+(?:[.,]\d+)*,\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?\s*%?$")
+_WITH_COMMA = re.compile(r"[-+]?\d++(?:\.\d++)*+,\d++(?:[.,]\d++)*+(?:[eE][-+]?\d++)?\s*+%?$")
 UNCLEAR_COMMA: Final = "the comma in its number may be decimal or part thousands"
 
 
@@ -266,6 +268,24 @@ def fraction_of(written: str) -> float:
     """The fraction that a percentage stands for, rounded once: "97.4" is 0.974, not 0.9740000000000001."""
     takes_exponent = written[-1] in "0123456789." and "e" not in written.lower()
     return float(f"{written}e-2") if takes_exponent else float(written) / 100
+
+
+SHOWN_NUMBER: Final = r"[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)"
+# A number as numpy, torch, TensorFlow and JAX show it; what else stands in the brackets says nothing about its value.
+_WRAPPED = re.compile(
+    rf"(?:np\.\w+|(?:torch\.)?tensor|tf\.Tensor|array|(?:Device)?Array)\(\s*(?P<number>{SHOWN_NUMBER})"
+    r"(?:,[^()]{0,200}(?:\([^()]{0,100}\)[^()]{0,200}){0,3})?\)"
+)
+_SHOWN_TENSOR = re.compile(rf"<tf\.Tensor:[^<>]{{0,200}}numpy=(?P<number>{SHOWN_NUMBER})>")
+
+
+def unwrapped(line: str) -> str:
+    """The line with "tensor(0.5, device='cuda:0')", "np.float64(0.5)" and the like written as 0.5."""
+    if "ensor(" in line or "np." in line or "rray(" in line:
+        line = _WRAPPED.sub(lambda found: found["number"], line)
+    if "<tf.Tensor" in line:
+        line = _SHOWN_TENSOR.sub(lambda found: found["number"], line)
+    return line
 
 
 Span = tuple[int, int]
