@@ -172,7 +172,11 @@ class LineMetrics(AbstractSource):
             return
         if self._objects is not None and self._objects.open and self._goes_on_with(self._objects, line, seconds):
             return
-        if self._tables.has_unread and _DIGIT.search(line) and not self._tables.names_a_split(plain(line)):
+        if (
+            self._tables.has_unread
+            and _DIGIT.search(line)
+            and not self._tables.names_a_split(plain(line[:LONGEST_LINE]))
+        ):
             self._timeline.add(self._tables.unread(), seconds, line, "stdout")
         if not is_text(line):
             return
@@ -184,7 +188,7 @@ class LineMetrics(AbstractSource):
         elif self._tables.open or self._heading or ":" in line or _may_begin_an_object(line) or may_head_a_table(line):
             self._read_around(plain(line), seconds)
         else:
-            self._tables.remember(line)
+            self._tables.remember(line[:LONGEST_LINE])
             if shape and len(line) <= LONGEST_TEMPLATE and _DIGIT.search(line):
                 self._learn(line, shape, None)
 
@@ -357,7 +361,7 @@ class LineMetrics(AbstractSource):
         if row is not None:
             self._timeline.add(row, seconds, row.lines or line, "stdout")
         else:
-            self._tables.remember(line)
+            self._tables.remember(line[:LONGEST_LINE])
         stripped = line.rstrip()
         self._begins_an_object(line)
         if stripped:

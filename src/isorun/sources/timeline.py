@@ -46,6 +46,8 @@ class SeenPoints:
     a line gave, where a line without an epoch has since given one. replaced: at how many moments that happened.
     changed: how often such a line gave another value, after_end: how often since the last line with its epoch; an equal
     value replaces nothing.
+    before_epochs: how many points there were when the output first named an epoch. followed_by: the epochs that were
+    named next after the last of them and after each later one, on_epoch_line: whether one stands beside its epoch.
     """
 
     origin: str
@@ -71,6 +73,9 @@ class SeenPoints:
     replaced: int = 0
     changed: int = 0
     after_end: int = 0
+    before_epochs: int = 0
+    followed_by: Numbers = field(default_factory=Numbers)
+    on_epoch_line: bool = False
 
     def follow_table(self, table: int, step: float | None) -> int:
         """Note which table the next point is from, and whether its epochs go back; how many points were left out."""
@@ -122,8 +127,9 @@ class SeenPoints:
             self.moment = moment
             return False
         self.with_clock, self.set_aside = clock, None
-        self.steps.append(count if step is None else step)
-        self.without_step += step is None
+        after_all = self.steps[-1] + 1 if count else 0
+        self.steps.append(after_all if step is None else step)
+        self.without_step += step is None and not (self.table and count)  # a table's last row is after its epochs
         self.seconds.append(seconds)
         self.values.append(value)
         self.moment = moment
@@ -159,6 +165,22 @@ class SeenPoints:
         self.set_aside, self.replaced = None, 0
         return value
 
+    def leave_the_steps_before_epochs(self, *, lines_close_epochs: bool) -> None:
+        """Give points from before the first epoch's name their place: steps and epochs are no one clock.
+
+        Where the line of an epoch comes after its values, each belongs to the epoch that is named next. Else what came
+        first is what was so before the training. A metric that was never seen in an epoch keeps its steps.
+        """
+        if not self.followed_by or len(self.values) == self.before_epochs:
+            return
+        for column in (self.steps, self.seconds, self.values):
+            del column[: self.before_epochs - 1]
+        if lines_close_epochs and not self.on_epoch_line and len(self.followed_by) == len(self.values):
+            self.steps[:] = self.followed_by
+        else:
+            first = self.followed_by[0]
+            self.steps[0] = 0.0 if first > 0 else first - 1
+
     def series(self) -> Series:
         """The points as a record keeps them, without a copy: there may be millions."""
         return Series(self.steps, self.seconds, self.values)
@@ -184,6 +206,9 @@ class Timeline:
         self._too_many_names = False
         self._kept: dict[str, float] = {}
         self._told_rows = 0
+        self._before_epochs: list[SeenPoints] = []
+        self._first_epoch_has_values = False
+        self._last_epoch_row = self._last_value_row = 0
 
     def add(self, row: Row, seconds: float, line: str, source: str) -> None:
         """Take in one row. source: the start of its metrics' origins ("stdout")."""
@@ -200,11 +225,32 @@ class Timeline:
             if len(names) < MOST_NAMES_IN_NOTE:
                 names.setdefault(item.name, _quoted(line))
         if not row.table:
-            self._clock.follow(row)
-            if row.epoch is not None or row.step is not None:
-                self._last_clock_row = self._rows
+            self._follow(row)
         if row.values and not (self._clock.is_late and row.total):
             self._put_all(row, seconds, line, source)
+
+    def _follow(self, row: Row) -> None:
+        clock = self._clock
+        moment, had_epochs = clock.moment, clock.epoch is not None
+        clock.follow(row)
+        if row.epoch is not None:
+            self._last_clock_row = self._last_epoch_row = self._rows
+            if not had_epochs:
+                self._begin_epochs(row)
+            if self._before_epochs and clock.moment != moment:
+                for item in self._before_epochs:
+                    if item.moment == moment and len(item.followed_by) < MOST_POINTS:
+                        item.followed_by.append(row.epoch)
+        elif row.step is not None:
+            self._last_clock_row = self._rows
+
+    def _begin_epochs(self, row: Row) -> None:
+        """The output names an epoch for the first time: what it printed before was placed without one."""
+        self._first_epoch_has_values = bool(row.values)
+        self._before_epochs = [item for item in self._points.values() if not (item.table or item.of_report)]
+        for item in self._before_epochs:
+            item.before_epochs = len(item.values)
+            item.moment = self._clock.moment - 1
 
     def looking_back(self, row: Row) -> Row:
         """The row without the metrics that have values: a line that looks back at the best says them again.
@@ -245,6 +291,9 @@ class Timeline:
         points = {name: item for name, item in self._points.items() if item.values}
         ends = {name: end for name, item in points.items() if (end := item.after_the_last()) is not None}
         results = {name: item.values[-1] for name, item in points.items() if self._is_result(item)}
+        closes = self._first_epoch_has_values or self._last_value_row <= self._last_epoch_row
+        for item in self._before_epochs:
+            item.leave_the_steps_before_epochs(lines_close_epochs=closes)
         return Found(
             series={name: item.series() for name, item in points.items()},
             results=results | ends | {name: value for name, value in self._kept.items() if name in points},
@@ -260,6 +309,7 @@ class Timeline:
 
     def _put_all(self, row: Row, seconds: float, line: str, source: str) -> None:
         is_evaluation = row.total > 0 and self._is_evaluation(row)
+        self._last_value_row = self._rows
         moment, step = self._moment_of(row)
         clock = not row.total and (row.epoch is not None or row.step is not None)  # a bar's values are running ones
         all_points, by_user, final = self._points, row.by_user, row.final or is_evaluation
@@ -287,6 +337,7 @@ class Timeline:
             self._count += points.put(moment, step, seconds, number, self._count >= MOST_POINTS_TOGETHER, clock=clock)
             points.last_row = self._rows
             points.final = final
+            points.on_epoch_line = points.on_epoch_line or row.epoch is not None
             if points.fraction != fraction:
                 self._mixed.add(name)
 
