@@ -1,5 +1,6 @@
 """What is told before finished runs serve again."""
 
+import os
 import subprocess
 
 import pytest
@@ -99,6 +100,49 @@ def test_a_variable_that_the_training_asks_for_and_that_changed_is_told(trained,
         monkeypatch.setenv("EPOCHS", value)
     (told,) = trained()
     assert told.message.startswith("the variable EPOCHS changed since")
+
+
+DATA = "data.csv"
+
+
+@pytest.fixture
+def reading(tmp_path):
+    """A training that reads a data file which its command does not name, and writes and reads one of its own."""
+    (tmp_path / DATA).write_text("0.5\n")
+    (tmp_path / "t.py").write_text(
+        "import pathlib\n"
+        "pathlib.Path('own.txt').write_text('1')\n"
+        f"print('acc:', float(open('{DATA}').read()) * int(pathlib.Path('own.txt').read_text()))\n"
+    )
+
+    def told(**options):
+        study = typed(tmp_path, **options)
+        return workflow.run(study, store=tmp_path / "store", launch="fresh")
+
+    return told
+
+
+@pytest.mark.parametrize("policy", [{}, {"isolate": True}])
+def test_data_that_a_training_read_and_that_changed_are_told_by_their_name(reading, tmp_path, policy):
+    (record,) = reading(policy=policy).records
+    assert [item["path"] for item in record.environment["requested"]["read_files"]] == [DATA]
+    assert "inputs" not in record.environment["effective"]
+    assert [condition.code for condition in reading(policy=policy).conditions] == []
+    (tmp_path / DATA).write_text("0.6\n")  # as long as before
+    (told,) = reading(policy=policy).conditions
+    assert (told.code, told.message.partition(" since")[0]) == ("code-changed", f"{DATA} changed")
+
+
+def test_data_too_large_to_be_hashed_are_known_by_size_and_time(reading, tmp_path, monkeypatch):
+    monkeypatch.setattr("isorun.execution.assemble._MOST_BYTES_READ", 3)
+    reading()
+    assert [condition.code for condition in reading().conditions] == []
+    os.utime(tmp_path / DATA, (1000, 1000))
+    (told,) = reading().conditions
+    assert told.message.startswith(f"the time of {DATA} changed since")
+    (tmp_path / DATA).write_text("0.25\n")
+    (told,) = reading().conditions
+    assert told.message.startswith(f"{DATA} changed since")
 
 
 def test_a_repository_around_a_training_may_change(tmp_path):

@@ -11,7 +11,13 @@ from typing import Final
 from isorun.analysis.evidence import Condition, first_of, some
 from isorun.analysis.evidence.provenance import effective, files_of
 from isorun.errors import IsorunError
-from isorun.execution.assemble import VARIABLES_READ, digest_of_file, digest_of_variable
+from isorun.execution.assemble import (
+    READ_FILES,
+    VARIABLES_READ,
+    digest_of_file,
+    digest_of_variable,
+    is_written_since,
+)
 from isorun.execution.resources import read_another_input
 from isorun.session import recalled
 from isorun.store import STUDIES, AbstractStore
@@ -96,25 +102,33 @@ def _edited(study: Study, made: Sequence[RunRecord], finished: int, left: int) -
     yield Condition(
         "code-changed",
         f"{told} changed since runs of this study were made ({finished} finished){mixed}",
-        "a new --store FOLDER makes all runs with the code as it is now; the finished ones stay where they are",
+        "a new --store FOLDER makes all runs with everything as it is now; the finished ones stay where they are",
     )
 
 
 def changes_since(study: Study, made: Sequence[RunRecord]) -> list[str]:
     """What the runs were made of that is not as it was then, by name.
 
-    Files that the training imported or was given, and variables it asks for. The repository around them counts only
-    for runs that told no files: what they did not use may change. Runs of a version that the study names are known by
-    its commit, and do not change with the working copy.
+    Files that the training imported, was given or read by itself, and variables it asks for. The repository around them
+    counts only for runs that told no files: what they did not use may change. Runs of a version that the study names
+    are known by its commit, and do not change with the working copy.
     """
     folder = Path(study.folder)
     made = [record for record in made if not record.cell.environment_content.get("code")]
     files = {item for record in made for item in files_of(record)}
-    now = {path: digest_of_file(folder / path) for path, _ in files}
-    edited = sorted({path for path, digest in files if now[path] not in ("", digest)})
+    edited = sorted({path for path, digest in files if digest_of_file(folder / path, digest) not in ("", digest)})
+    edited += [f"the time of {path}" for path in _written_since(folder, made) if path not in edited]
     silent = [record for record in made if record.code and not effective(record).get("sources")]
     around = [] if edited or not _has_moved(folder, silent) else ["the code around it"]
     return [*edited, *around, *(f"the variable {name}" for name in _changed_variables(made))]
+
+
+def _written_since(folder: Path, made: Sequence[RunRecord]) -> list[str]:
+    """Data too large to be hashed that were written to since, perhaps with what they held before; on this machine."""
+    here = [record for record in made if record.where.get("host") == socket.gethostname()]
+    asked = [record.environment.get("requested", {}).get(READ_FILES, ()) for record in here]
+    times = {(item["path"], item["mtime_ns"]) for items in asked for item in items if "mtime_ns" in item}
+    return sorted({path for path, then in times if is_written_since(folder / path, then)})
 
 
 def _has_moved(folder: Path, made: Sequence[RunRecord]) -> bool:

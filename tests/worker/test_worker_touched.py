@@ -108,6 +108,18 @@ def test_reading_a_data_set_leaves_room_for_what_is_written(touched, tmp_path):
     assert list(touched.told()) == [str(tmp_path / "ckpt.pt")]
 
 
+def test_what_is_only_read_is_told_as_data_those_near_the_top_first(touched, tmp_path):
+    (tmp_path / "deep").mkdir()
+    for name in ("deep/a.csv", "z.csv", "model.toml", "ckpt.pt", "t.py", ".env", "pyproject.toml"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1000, 1000))
+        opens(touched, tmp_path / name, os.O_RDONLY)
+    opens(touched, tmp_path / "ckpt.pt")
+    opens(touched, "/etc/hostname", os.O_RDONLY)
+    expected = [str(tmp_path / name) for name in ("model.toml", "z.csv", "deep/a.csv")]
+    assert list(touched.inputs().items()) == [(name, 1000.0) for name in expected]
+
+
 def test_what_is_appended_to_is_told_where_it_is_read_too(touched, tmp_path):
     for name in ("log.txt", "results.csv"):
         (tmp_path / name).touch()

@@ -288,11 +288,11 @@ def _data(files: Mapping[str, str], asked: Mapping[str, Any]) -> CheckedItem:
     if asked.get("stdin"):
         data.append("standard input")
     if not data:
-        detail = "no checksum: the command names no data file, and what it opens by itself is not hashed"
+        detail = "no checksum: the command names no data file, and none was seen that it read by itself"
         return CheckedItem(
             "data", MISSING, detail, "name data files in the command; isorun audit -- COMMAND lists those it reads"
         )
-    detail = f"SHA-256 of {first_of(data, 3, ', ')}; what the training opens by itself is not hashed"
+    detail = f"SHA-256 of {first_of(data, 3, ', ')}; of what the training opens by itself not all is seen"
     return CheckedItem("data", IN_PART, detail, "isorun audit -- COMMAND lists what it reads")
 
 

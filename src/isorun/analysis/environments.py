@@ -118,7 +118,7 @@ _PATTERNS: Final = tuple(re.compile(rule.pattern) for rule in RULES)
 _LEFT_OUT: Final = frozenset(
     ("sources", "sources_sha256", "script", "libraries", "audit", "seed_option", "variables_read", "open")
 )
-_SAID_ELSEWHERE: Final = frozenset(("given_files", "level"))
+_SAID_ELSEWHERE: Final = frozenset(("given_files", "read_files", "level"))
 _OF_THE_RUN: Final = re.compile(r"variables\.ISORUN_.*")
 _TAG: Final = re.compile(r"(-[0-9a-f]{8,})?\.so([.\d]*)$")
 _SHORT: Final = 12

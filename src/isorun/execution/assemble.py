@@ -43,6 +43,7 @@ __all__ = [
     "digest_of_variable",
     "failed_to_read",
     "found_in_files",
+    "is_written_since",
     "keep_record",
     "lost_record",
     "read_record",
@@ -55,12 +56,19 @@ __all__ = [
 RECORD_NAME: Final = "record.json.gz"
 GIVEN_FILES: Final = "given_files"
 VARIABLES_READ: Final = "variables_read"
+READ_FILES: Final = "read_files"
 FILES: Final = "files"
+INPUTS: Final = "inputs"
 _MOST_GIVEN_FILES: Final = 32
 _LARGEST_GIVEN_FILE: Final = 64 * 1024 * 1024
+_MOST_BYTES_READ: Final = 16 * 1024 * 1024
+"""Of data that a run read so much is hashed; the rest is known by size and time."""
 _OWN_FILES: Final = re.compile(
     r"(?:job|request|printed)\.json|events.*\.jsonl|(?:writers|worker-error)\.txt|output\.log"
 )
+_SIZE_ALONE: Final = " bytes"
+_TIME_AS_FLOAT: Final = 1e-5
+"""What a time loses that is told in seconds."""
 _FILE_OPTION: Final = re.compile(r"[-_.]?(?:file|path)$")
 _PASSING: Final = re.compile(
     r"(?:SLURM|PBS|LSB|SGE|SSH|XDG|VSCODE|TERM|ISORUN)_?.*|(?:OLD)?PWD|SHLVL|DISPLAY|COLUMNS|LINES|_|.*_P?ID"
@@ -152,10 +160,15 @@ def assemble(ended: Ended) -> RunRecord:
 
 def _environment(ended: Ended) -> dict[str, Any]:
     """What the worker told, and the files that other runs may have met, by their paths in the working folder."""
-    told, folder = dict(ended.events.effective), str(ended.job.working_folder.absolute()) + os.sep
+    told, folder = dict(ended.events.effective), _prefix(ended.job.working_folder)
+    told.pop(INPUTS, None)  # what they held is among what was requested
     files = told.pop(FILES, None)
     named = {name.removeprefix(folder): item for name, item in files.items()} if isinstance(files, dict) else {}
     return {"effective": told, **({FILES: {**ended.changed, **named}} if named or ended.changed else {})}
+
+
+def _prefix(folder: Path) -> str:
+    return str(folder.absolute()) + os.sep
 
 
 def lost_record(
@@ -522,9 +535,10 @@ Stamp = tuple[int, int, int, int]
 
 
 class GivenFiles:
-    """The files that commands name: settings, data, a script in another language. The record keeps what they held.
+    """The files that commands name or trainings read: settings, data, a script in another language.
 
-    A file that the run itself wrote, or that was edited meanwhile, is left out: nobody knows what was read.
+    The record keeps what they held. A file that the run itself wrote, or that was edited meanwhile, is left out: nobody
+    knows what was read.
     """
 
     def __init__(self) -> None:
@@ -549,6 +563,27 @@ class GivenFiles:
             if hidden.masked(word) == word and _stamp(path) == stamp and (digest := self._digest(path, stamp))
         ]
         return {GIVEN_FILES: kept} if kept else {}
+
+    def with_inputs(self, ended: Ended) -> Ended:
+        """With the data files that the training read by itself, as far as they are as they were when it began."""
+        told, folder = ended.events.effective.get(INPUTS), _prefix(ended.job.working_folder)
+        left, kept = _MOST_BYTES_READ, []
+        for name, then in told.items() if isinstance(told, dict) else ():
+            path, shown, stamp = Path(name), name.removeprefix(folder), _stamp(Path(name))
+            is_named = any(item["path"] == shown for item in ended.requested.get(GIVEN_FILES, ()))
+            if stamp is None or is_named or names_secret(shown) or ended.secrets.masked(name) != name:
+                continue
+            if stamp[3] / 1e9 >= ended.began_unix or abs(stamp[3] / 1e9 - then) > _TIME_AS_FLOAT:
+                continue
+            left -= 0 if self._is_known(path, stamp) else stamp[2]
+            if left >= 0:
+                kept.append({"path": shown, "sha256": self._digest(path, stamp)})
+            else:
+                kept.append({"path": shown, "sha256": f"{stamp[2]}{_SIZE_ALONE}", "mtime_ns": stamp[3]})
+        return replace(ended, requested={**ended.requested, READ_FILES: kept}) if kept else ended
+
+    def _is_known(self, path: Path, stamp: Stamp) -> bool:
+        return path in self._digests and self._digests[path][0] == stamp
 
     def _digest(self, path: Path, stamp: Stamp) -> str:
         known, digest = self._digests.get(path, (None, ""))
@@ -579,15 +614,26 @@ def _stamp(path: Path) -> Stamp | None:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if is_file else None
 
 
-def digest_of_file(path: Path) -> str:
-    """The hash of a file, for a large one its size alone; empty where it cannot be read."""
+def digest_of_file(path: Path, like: str = "") -> str:
+    """The hash of a file, for a large one its size alone; empty where it cannot be read.
+
+    like: another digest, which this one will be compared with: where that is a size, a size is enough.
+    """
+    stamp = _stamp(path)
+    if stamp is None:
+        return ""
+    if like.endswith(_SIZE_ALONE) or stamp[2] > _LARGEST_GIVEN_FILE:
+        return f"{stamp[2]}{_SIZE_ALONE}"
     try:
-        stamp = _stamp(path)
-        size = 0 if stamp is None else stamp[2]
-        is_small = size <= _LARGEST_GIVEN_FILE
-        return "" if stamp is None else hash_of_file(path) if is_small else f"{size} bytes"
+        return hash_of_file(path)
     except OSError:
         return ""
+
+
+def is_written_since(path: Path, mtime_ns: object) -> bool:
+    """Whether the file is there and has another time than this."""
+    stamp = _stamp(path)
+    return stamp is not None and stamp[3] != mtime_ns
 
 
 def digest_of_variable(name: str) -> str:

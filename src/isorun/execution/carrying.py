@@ -399,6 +399,7 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell, c
         version, notes = checkout.after_the_run() if checkout else (code.result() if code else {}, [])
         ended = replace(ended, notes=(*ended.notes, *(Note(*note) for note in notes)))
         ended = _with_events(ended, read_run_folder(ready.folder, held), version)
+        ended = workshop.given_files.with_inputs(ended)
         return found_in_files(ended, ready.folder.absolute(), whole=whole, is_alone=look.is_alone)
     except Exception as error:
         return failed_to_read(ended, error)

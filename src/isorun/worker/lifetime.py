@@ -295,6 +295,9 @@ class Closer:
         files = {} if self._touched is None else self._touched.told()
         if files:
             effective["files"] = files
+        inputs = {} if self._touched is None else self._touched.inputs()
+        if inputs:
+            effective["inputs"] = inputs
         if self._asked.fixes_kernels:
             effective["open"] = self._left_open()
         if os.environ.get(levels.AUDIT):

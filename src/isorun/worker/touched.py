@@ -3,7 +3,7 @@
 Seen by an audit hook: Python tells of a file before it opens it. What libraries open in code of their own is not told,
 unless what they save with is wrapped (`telling`, `follow`). Only what may matter to another run is recorded: a file
 that was there before this process wrote to it, and one that it wrote and read again. What is only appended to is a log,
-unless it is read.
+unless it is read. What is only read is data: its name and time are told, so that an edit of it can be noticed later.
 
 Where the run works in a copy of its folder, what is large is a link there. A file that is about to be written to
 through such a link becomes a copy first.
@@ -24,13 +24,16 @@ from .usercode import ISORUN, is_generated, is_library_file
 
 _MOST_FILES = 2_000
 _MOST_TOLD = 20
+_MOST_INPUTS = 32
 _MOST_TIMES = 50
 _SYSTEM = ("/dev/", "/proc/", "/sys/")
 # Caches, and what tools keep of all runs together, each under a name of its own.
 _OF_TOOLS = ("/.cache/", "/__pycache__/", "/.git/", "/.hydra/", "/.ipynb_checkpoints/", "/mlruns/", "/wandb/")
 # Ways to write to a file that Python tells of apart from opening it; they matter where the file may be an original.
 _IN_PLACE = frozenset(("os.truncate", "sqlite3.connect"))
-_CODE = (".py", ".pyc", ".so", ".pth", ".dist-info", ".toml", ".cfg")
+_CODE = (".py", ".pyc", ".so", ".pth", ".dist-info", "pyproject.toml", ".cfg")
+# Where no data lie, outside the folder that the training works in.
+_NO_DATA = (*_SYSTEM, "/etc/", "/usr/", "/lib", "/bin/", "/run/", "/var/", "/tmp/")  # noqa: S108  nothing is made there
 
 
 class _Touched:
@@ -176,6 +179,18 @@ class TouchedFiles:
         """By its path, each file that another run may have met."""
         matter = {name: touched for name, touched in self._files.items() if touched.matters}
         return {name: matter[name].told() for name in sorted(matter)[:_MOST_TOLD]}
+
+    def inputs(self) -> dict[str, float]:
+        """By its path, each file that was read and not written, with its time then; those near the top first."""
+        found = [name for name, touched in self._files.items() if touched.read and not touched.wrote]
+        data = sorted((name.count(os.sep), name) for name in found if self._may_be_data(name))
+        return {name: self._files[name].read[0][1] for _, name in data[:_MOST_INPUTS]}
+
+    def _may_be_data(self, name: str) -> bool:
+        """Whether it is no setting of a user or a system: what is hidden is none of the training's."""
+        is_own = name.startswith(self._folder)
+        shown = name[len(self._folder) - 1 :] if is_own else name
+        return "/." not in shown and (is_own or not name.startswith(_NO_DATA))
 
 
 def _time_of(name: str) -> float | None:

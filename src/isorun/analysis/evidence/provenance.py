@@ -89,9 +89,12 @@ def between_sides(a: Provenance, b: Provenance, compared: str) -> tuple[Conditio
 def files_of(record: RunRecord) -> Iterator[tuple[str, str]]:
     """Names and digests of the files that a run was made of: its script, what it imported, what its command names.
 
+    And what it read by itself, as far as that was seen.
+
     Runs of an earlier isorun told the script alone. What a training tells may be anything: what is no text is left out.
     """
-    given = _part(record, "requested").get("given_files", ())
+    asked = _part(record, "requested")
+    given = (*asked.get("given_files", ()), *asked.get("read_files", ()))
     imported = effective(record).get("sources")
     for item in (*given, *(imported if isinstance(imported, list | tuple) else ())):
         path, digest = (item.get("path"), item.get("sha256")) if isinstance(item, Mapping) else (None, None)
