@@ -127,7 +127,7 @@ class ScikitLearn(Framework):
     safe_to_preload = ("sklearn",)
 
     def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch | None:  # noqa: ARG002
-        """Follow every class that scikit-learn makes from now on: none that fits was made before."""
+        """Follow every class that scikit-learn makes from now on, and those that a fork server has imported."""
         base = module.BaseEstimator
         if not hasattr(base.__init_subclass__, "tells_isorun"):
             _follow_subclasses(base)
@@ -156,12 +156,20 @@ class ScikitLearn(Framework):
 def _follow_subclasses(base: Any) -> None:
     def made(cls: Any, /, **kwargs: Any) -> None:
         super(base, cls).__init_subclass__(**kwargs)
-        if cls.__module__.startswith("sklearn."):  # others may keep in their models how long fitting took
-            for name in _FITTING:
-                _wrap(cls, name)
+        _wrap_fitting(cls)
 
     made.tells_isorun = True  # type: ignore[attr-defined]
     base.__init_subclass__ = classmethod(made)
+    known = list(base.__subclasses__())
+    for cls in known:
+        _wrap_fitting(cls)
+        known += cls.__subclasses__()
+
+
+def _wrap_fitting(cls: Any) -> None:
+    if cls.__module__.startswith("sklearn."):  # others may keep in their models how long fitting took
+        for name in _FITTING:
+            _wrap(cls, name)
 
 
 def _parts(value: Any) -> dict[str, Any]:
