@@ -82,11 +82,16 @@ def _number_of(match: re.Match[str]) -> float:
 
 
 def same_value(found: float, true: float, truth: Truth) -> bool:
-    """Whether isorun has the value that the program told."""
-    scales = (1.0, 0.01, 100.0) if truth.percent else (1.0,)
-    return any(math.isclose(found, true * scale, rel_tol=PRINTED_DIGITS, abs_tol=1e-12) for scale in scales) or (
-        math.isnan(found) and math.isnan(true)
-    )
+    """Whether isorun has the value that the program told; one of a file may have been printed with fewer digits."""
+    if math.isnan(found) or math.isnan(true):
+        return math.isnan(found) and math.isnan(true)
+    for scaled in (true, true * 0.01, true * 100.0) if truth.percent else (true,):
+        if math.isclose(found, scaled, rel_tol=PRINTED_DIGITS, abs_tol=1e-12):
+            return True
+        digits = len(repr(found).partition(".")[2])
+        if truth.file and digits >= 3 and "e" not in repr(found) and round(scaled, digits) == found:
+            return True
+    return False
 
 
 def judge_first_try(exit_code: int, runs: Sequence[Seen], alone: str) -> Judgement:

@@ -101,6 +101,13 @@ def test_a_percentage_may_be_told_as_a_fraction_only_where_that_is_declared():
     assert judging.same_value(float("nan"), float("nan"), truth(line=""))
 
 
+def test_a_value_of_a_file_may_be_printed_with_fewer_digits():
+    assert judging.same_value(1.699, 1.69923, truth(file="metrics.csv", column="loss"))
+    assert not judging.same_value(1.698, 1.69923, truth(file="metrics.csv", column="loss"))
+    assert not judging.same_value(1.7, 1.69923, truth(file="metrics.csv", column="loss")), "too few to tell"
+    assert not judging.same_value(1.699, 1.69923, truth(line="")), "the line itself is read whole"
+
+
 def test_a_program_that_tells_nothing_must_not_be_given_a_metric():
     silent = parsed(metrics=[], silent="it prints nothing")
     assert judging.judge_metrics(silent, seen(), {}).held
