@@ -71,6 +71,7 @@ __all__ = [
     "may_be_a_sentence",
     "message_of",
     "names_settings",
+    "number_in_front",
     "plain",
     "process_of",
     "read_catboost",
@@ -83,7 +84,9 @@ __all__ = [
 _NO_LIMIT = r"(?<!max[_ -])(?<!num[_ -])(?<!total[_ -])(?<!\bn_)"
 _EPOCH = re.compile(rf"(?:^|[^a-z]){_NO_LIMIT}(?:epoch|ep)(?:\s*\([a-z]+\))?[\s:=#\[('\"]*$")
 _EPOCHS = re.compile(r"(?:^|[^a-z])epochs?\s*:?\s*$")
-_STEP = re.compile(rf"(?:^|[^a-z]){_NO_LIMIT}(?:global_step|step|iteration|iter|round|episode)[\s:=#*\[('\"]*$")
+_STEP = re.compile(
+    rf"(?:^|[^a-z]){_NO_LIMIT}(?:global_step|step|iteration|iter|round|episode)[\s:=#*\[('\"]*$|\beval num_timesteps=$"
+)
 _LOGGED_BY = re.compile(r"\b(\w+_(?:epoch|step|iter))\s*[:=]\s*$")
 _PART = re.compile(r"(?:^|[^a-z])(?:cv|folds?|seed|trial|run|repeat|task|split|model|candidate|client)[\s:=#\[(]*$")
 # What is looked for behind blanks begins where these do: from each of a thousand blanks anew it takes minutes.
@@ -445,7 +448,7 @@ class _Reader:
             return
         if pair := _LEADING_PAIR.match(self._line):
             self._row.epoch, self._row.places[EPOCH] = float(pair[1]), pair.span(1)
-        elif lone := _LEADING_STEP.match(self._line):
+        elif (self._row.values or self._row.doubtful) and (lone := _LEADING_STEP.match(self._line)):
             self._row.step, self._row.places[STEP] = float(lone[1].replace(",", "")), lone.span(1)
 
     def _averaged(self, index: int, value: MetricValue) -> MetricValue:
@@ -583,6 +586,8 @@ _PROCESS = re.compile(
         |.{0,60}?[\[(](?:rank|default|gpu|process|proc)\s?[:=\#]?\s?(?P<bracketed>\d{1,4})[\])]""",
     re.VERBOSE | re.IGNORECASE,
 )
+# What `srun -l` and `mpirun` put before each line, and programs before theirs: a rank, or a count.
+_IN_FRONT = re.compile(r"\[(\d{1,4})\]:? (?=\S)|(\d{1,4}): (?=\S)")
 _PROCESS_WORDS = ("ank", "pid=", "default", "gpu", "GPU", "roc", "<std")
 _DAY_AND_LOGGER = re.compile(r"^\[\d\d/\d\d \d\d:\d\d:\d\d [\w.]+\]:?\s*")  # "[11/01 11:27:04 d2.utils.events]: "
 _DATED_LOGGER = re.compile(r"^\[?\d{4}-\d\d-\d\d[ T][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?\s*(?:[-|]\s+)?(?:[\w.]+\s+-\s+)?")
@@ -623,6 +628,14 @@ def process_of(line: str) -> str:
         return ""
     found = _PROCESS.match(line)
     return "" if found is None else next(filter(None, found.groups()), "").lstrip("0") or "0"
+
+
+def number_in_front(line: str) -> tuple[int, str] | None:
+    """The number before all else on a line, and the text after it ("[1] epoch 3", "1: epoch 3"); None without one."""
+    if line[:1] != "[" and not line[:1].isdigit():
+        return None
+    found = _IN_FRONT.match(line)
+    return None if found is None else (int(found[1] or found[2]), line[found.end() :])
 
 
 # The name of a file says what was known when it was written, and often rounded.

@@ -23,6 +23,7 @@ from isorun.sources.freeform import (
     may_be_a_sentence,
     message_of,
     names_settings,
+    number_in_front,
     plain,
     process_of,
     read_catboost,
@@ -41,12 +42,12 @@ from isorun.sources.rows import (
     unwrapped,
 )
 from isorun.sources.tables import Tables, may_head_a_table
-from isorun.sources.timeline import BESIDE_SETTINGS, SEVERAL_PROCESSES, Timeline
+from isorun.sources.timeline import BESIDE_SETTINGS, SEVERAL_PROCESSES, Ranks, Timeline
 from isorun.study.design import Sources
 from isorun.study.records import Note
 
 if TYPE_CHECKING:
-    from isorun.sources.objects import Objects
+    from isorun.sources.objects import Objects, ResultBlocks
     from isorun.sources.patterns import Patterns
 
 __all__ = [
@@ -86,6 +87,7 @@ class LineMetrics(AbstractSource):
         self._timeline = Timeline()
         self._tables = Tables()
         self._objects: Objects | None = None
+        self._blocks: ResultBlocks | None = None
         self._heading = ""
         self._last_split = ""
         self._section = SplitSection()
@@ -95,6 +97,7 @@ class LineMetrics(AbstractSource):
         self._wrapped: list[str] = []
         self._held: list[tuple[Row, float, str]] = []
         self._processes: dict[str, str] = {}
+        self._ranks = Ranks()
         self._shapes: dict[bytes, Template | None] = {}
         self._shapes_hold = True
         self._shapes_hold_for: tuple[bool, int] = (False, 0)
@@ -136,7 +139,9 @@ class LineMetrics(AbstractSource):
     @property
     def _depends_on_lines_above(self) -> bool:
         """Whether what the next line says depends on the lines just above it."""
-        is_within = self._tables.is_waiting or (self._objects is not None and self._objects.open)
+        is_within = self._tables.is_waiting or any(
+            one is not None and one.open for one in (self._objects, self._blocks)
+        )
         return bool(self._heading or self._section.split or self._looks_back or is_within)
 
     def _learn(self, line: str, shape: bytes, row: Row | None) -> None:
@@ -172,6 +177,8 @@ class LineMetrics(AbstractSource):
             return
         if self._objects is not None and self._objects.open and self._goes_on_with(self._objects, line, seconds):
             return
+        if (self._blocks is not None or line.startswith("Result for ")) and self._is_of_a_block(plain(line), seconds):
+            return
         if (
             self._tables.has_unread
             and _DIGIT.search(line)
@@ -180,14 +187,18 @@ class LineMetrics(AbstractSource):
             self._timeline.add(self._tables.unread(), seconds, line, "stdout")
         if not is_text(line):
             return
+        if self._ranks.on_every_line and line.strip():
+            self._ranks.on_every_line = number_in_front(plain(line)) is not None
         self._section.follow(line)
         if _is_promising(line):
             row = self._read(plain(line), seconds)
             if shape and len(line) <= LONGEST_TEMPLATE and line.isprintable():
                 self._learn(line, shape, row)
         elif self._tables.open or self._heading or ":" in line or _may_begin_an_object(line) or may_head_a_table(line):
+            self._hear(line)
             self._read_around(plain(line), seconds)
         else:
+            self._hear(line)
             self._tables.remember(line[:LONGEST_LINE])
             if shape and len(line) <= LONGEST_TEMPLATE and _DIGIT.search(line):
                 self._learn(line, shape, None)
@@ -202,9 +213,12 @@ class LineMetrics(AbstractSource):
         """All metrics of the run. A last line that may be half of one was never fed."""
         said = () if self._patterns is None else self._patterns.notes()
         self._read_wrapped(0.0)
+        if self._blocks is not None:
+            self._is_of_a_block("", 0.0)
         if not self._timeline.has_begun:  # a line of settings and results may be all that is printed
             self._release_held()
-        return self._timeline.found((*said, *self._notes()))
+        found = self._timeline.found((*said, *self._notes()))
+        return self._ranks.told_apart(found) if self._ranks.seen else found
 
     def latest(self) -> Mapping[str, Any]:
         """The last value of every metric that was seen since the last call, as one row; empty where none was."""
@@ -218,6 +232,17 @@ class LineMetrics(AbstractSource):
 
         self._objects = self._objects or Objects()
         return self._objects.begin(line)
+
+    def _is_of_a_block(self, line: str, seconds: float) -> bool:
+        """Whether a line begins a block of results or goes on with one; what ends one is read by itself."""
+        from isorun.sources.objects import ResultBlocks  # noqa: PLC0415  only Ray prints them
+
+        blocks = self._blocks = self._blocks or ResultBlocks()
+        if blocks.open:
+            if blocks.take(line):
+                return True
+            self._timeline.add(blocks.close(), seconds, blocks.shown, "stdout")
+        return blocks.begin(line)
 
     def _goes_on_with(self, objects: Objects, line: str, seconds: float) -> bool:
         """Whether the line goes on with an object over several lines; what breaks one off is read by itself."""
@@ -245,6 +270,8 @@ class LineMetrics(AbstractSource):
             return None
         if row.values and (process := process_of(line)):
             self._tell_apart(row, process)
+        if (front := number_in_front(line)) is not None:
+            self._take_behind_number(*front, row, seconds)
         if self._holds_back(row, seconds, line):
             return row
         if self._looks_back:
@@ -265,6 +292,20 @@ class LineMetrics(AbstractSource):
         elif process != "0":
             row.values = [value._replace(name=f"{value.name}@rank{process}") for value in row.values]
             row.table = row.epoch is not None  # processes are not equally far
+
+    def _hear(self, line: str) -> None:
+        if self._ranks.on_every_line and (front := number_in_front(plain(line))) is not None:
+            self._ranks.hear(front[0])
+
+    def _take_behind_number(self, number: int, rest: str, row: Row, seconds: float) -> None:
+        """Keep the values of a line that begins with a number by that, too: it may be that of a process."""
+        if not row.values:
+            self._ranks.hear(number)
+        elif not row.table:
+            behind = read_text(message_of(rest), epochs_are_named=self._epochs_are_named)
+            if self._ranks.seen or behind.has_clock:
+                row.by_value = True
+                self._ranks.add(number, behind, seconds, rest)
 
     def _holds_back(self, row: Row, seconds: float, line: str) -> bool:
         """Whether a row is one of settings: it counts only if the output has nothing else, what is aimed at never."""

@@ -2,7 +2,8 @@
 
 Names are kept exactly as written; nested objects are joined by "/". Nothing is evaluated. A flat dictionary is read by
 a pattern that knows quoted keys and numbers; a nested one as a Python literal, and what is none gives nothing. An
-object over several lines is read when it is whole: its lines alone do not say whose "loss" they hold.
+object over several lines is read when it is whole: its lines alone do not say whose "loss" they hold. So is a block of
+Ray Tune and RLlib ("Result for PPO_1:"): its lines are indented, and the one that names the iteration comes late.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from isorun.sources.rows import (
     EPOCH,
+    SEVERAL_TRIALS,
     SHOWN_NUMBER,
     STEP,
     UNCLEAR_COMMA,
@@ -33,6 +35,7 @@ __all__ = [
     "EPOCH_KEYS",
     "STEP_KEYS",
     "Objects",
+    "ResultBlocks",
     "cut_off_in",
     "flattened",
     "number_in",
@@ -195,6 +198,55 @@ class Objects:
         self._depth += sum(map(bare.count, "{[(")) - sum(map(bare.count, "}])"))
 
 
+_OF_TRIAL = re.compile(r"Result for (?P<trial>\S{1,200}):\s*$")
+_LEAF = re.compile(r"(?P<indent>\s+)(?P<key>[^\s:][^:]{0,100}):(?:\s+(?P<value>\S.{0,60}))?\s*$")
+_ITERATION = "training_iteration"
+_SETTINGS = frozenset(["config", "hyperparameters"])
+
+
+class ResultBlocks:
+    """The blocks that tell of one iteration of a trial. Where there are several trials, none of them is the result."""
+
+    def __init__(self) -> None:
+        self.open = False
+        self.shown = ""
+        self._trial = ""
+        self._are_several = False
+        self._above: list[tuple[int, str]] = []
+        self._numbers: dict[str, float] = {}
+
+    def begin(self, line: str) -> bool:
+        """Whether a block begins in this line; then the lines below are to be given to `take`."""
+        if (found := _OF_TRIAL.match(line)) is None:
+            return False
+        self._are_several = self._are_several or self._trial not in ("", found["trial"])
+        self.open, self._trial, self._above, self._numbers = True, found["trial"], [], {}
+        self.shown = line.strip()
+        return True
+
+    def take(self, line: str) -> bool:
+        """Whether the line is one of the block."""
+        found = _LEAF.match(line) if len(self._numbers) < _MOST_LINES else None
+        if found is None:
+            return False
+        indent = len(found["indent"])
+        self._above = [(at, key) for at, key in self._above if at < indent]
+        if found["value"] is None:
+            self._above.append((indent, found["key"]))
+        elif (number := number_in(found["value"].strip())) is not None:
+            self._numbers["/".join([*(key for _, key in self._above), found["key"]])] = number
+        return True
+
+    def close(self) -> Row:
+        """The row that the block is."""
+        self.open = False
+        names = [name for name in self._numbers if is_metric(name) and _SETTINGS.isdisjoint(name.split("/"))]
+        if self._are_several:
+            return Row(left_out=[LeftOut(name, SEVERAL_TRIALS) for name in names])
+        values = [MetricValue(name, self._numbers[name], "block of results") for name in names]
+        return Row(values, step=self._numbers.get(_ITERATION))
+
+
 def _without_strings(line: str) -> str:
     """The line without what stands in quotes. A quote that never closes is none, and so is each later one of its kind.
 
@@ -214,7 +266,11 @@ def _rows_of(parsed: Any) -> list[Row]:
     if isinstance(parsed, Mapping):
         return [_row(flattened(parsed), "JSON object")]
     items = parsed if isinstance(parsed, list) else []
-    return [_row(flattened(item), "JSON object") for item in items if isinstance(item, Mapping)]
+    rows = [_row(flattened(item), "JSON object") for item in items if isinstance(item, Mapping)]
+    if len(rows) > 1:
+        for row in rows:
+            row.table = row.epoch is not None  # a list of epochs tells again what has been: no training begins anew
+    return rows
 
 
 def _parsed(text: str) -> Any:

@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 __all__ = [
     "COUNT",
     "EPOCH",
+    "SEVERAL_TRIALS",
     "SHOWN_NUMBER",
     "SPLITS",
     "STEP",
@@ -109,7 +110,10 @@ _NEVER_ALONE: Final = word_set(
     worker workers thread threads momentum decay dropout beta betas beta1 beta2 eps epsilon gamma alpha warmup hidden
     layer layers dim heads width height depth kernel stride padding classes channels length args exit code status job
     run trial trials fold folds v num_workers temperature stage level index idx id year day month tol max instances
-    observations"""
+    observations skipped"""
+)
+_OF_SETTINGS: Final = frozenset(
+    ["optim", "optimizer", "scheduler", "config", "cfg", "args", "hparams", "hyperparameters"]
 )
 _NO_PREFIX: Final = frozenset(["lr", "learning_rate", "lrate", "grad_norm", "gradnorm", "grad", "wd", "weight_decay"])
 _PARTS = re.compile(r"[^a-z0-9²]+")
@@ -134,7 +138,8 @@ def is_never(name: str) -> bool:
     parts = _parts(name)
     if not parts or any(part in _NEVER for part in parts) or name.lower().endswith(_PER_SECOND):
         return name.lower() not in _OBJECTIVES
-    if name.lower().rpartition(".")[2] in _SAMPLING:
+    first, dot, _ = name.lower().partition(".")
+    if name.lower().rpartition(".")[2] in _SAMPLING or (dot and first in _OF_SETTINGS):
         return True
     return not any(_is_metric_word(part) for part in parts) and any(part in _NEVER_ALONE for part in parts)
 
@@ -232,6 +237,7 @@ TOKEN = re.compile(
 _MOST_DIGITS = 300
 _SURELY_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:(?:,\d{3}){2,}|,\d{3}\.)")
 _WITH_COMMA = re.compile(r"[-+]?\d++(?:\.\d++)*+,\d++(?:[.,]\d++)*+(?:[eE][-+]?\d++)?\s*+%?$")
+SEVERAL_TRIALS: Final = "several trials print it, and each is a training of its own"
 UNCLEAR_COMMA: Final = "the comma in its number may be decimal or part thousands"
 
 

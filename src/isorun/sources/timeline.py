@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from isorun.sources import Found
+from isorun.sources import Found, merged
 from isorun.sources.freeform import plain
-from isorun.sources.rows import UNCLEAR_COMMA, MetricValue, Row, differ, has_split
+from isorun.sources.rows import SEVERAL_TRIALS, UNCLEAR_COMMA, LeftOut, MetricValue, Row, differ, has_split
 from isorun.sources.tables import CLASS_REPORT
 from isorun.study.records import Note, Numbers, Series
 
@@ -29,7 +29,11 @@ MOST_NAMES_IN_NOTE = 20
 LONGEST_EXAMPLE = 200
 SEVERAL_PROCESSES = "several processes print it, and nothing says which is which"
 BESIDE_SETTINGS = "printed among settings before the training began"
-_ALL_UNCLEAR = frozenset([UNCLEAR_COMMA, SEVERAL_PROCESSES])
+SEVERAL_LAYERS = "printed for several layers, not for epochs"
+_SEVERAL_REPORTS = "several classification reports give it, and nothing says which is meant"
+_ALL_UNCLEAR = frozenset([UNCLEAR_COMMA, SEVERAL_PROCESSES, SEVERAL_TRIALS, SEVERAL_LAYERS, _SEVERAL_REPORTS])
+_MOST_RANKS_IN_DOUBT = 16
+_MOST_RANKS = 256
 
 
 @dataclass(slots=True)
@@ -219,15 +223,18 @@ class Timeline:
         for value in row.doubtful:
             self._remember_not_taken(value, line)
         for item in row.left_out:
-            if item.why in _ALL_UNCLEAR and len(self._unclear) < MOST_METRICS:
-                self._unclear.add(item.name)
-            names = self._left_out.setdefault(item.why, {})
-            if len(names) < MOST_NAMES_IN_NOTE:
-                names.setdefault(item.name, _quoted(line))
+            self._leave_out(item, line)
         if not row.table:
             self._follow(row)
         if row.values and not (self._clock.is_late and row.total):
             self._put_all(row, seconds, line, source)
+
+    def _leave_out(self, item: LeftOut, line: str) -> None:
+        if item.why in _ALL_UNCLEAR and len(self._unclear) < MOST_METRICS:
+            self._unclear.add(item.name)
+        names = self._left_out.setdefault(item.why, {})
+        if len(names) < MOST_NAMES_IN_NOTE:
+            names.setdefault(item.name, _quoted(line))
 
     def _follow(self, row: Row) -> None:
         clock = self._clock
@@ -325,6 +332,10 @@ class Timeline:
             if points is not None and (value.form == CLASS_REPORT) != points.of_report:
                 name = self._name_beside_report(name, points)
                 points = all_points.get(name)
+            if points is not None and points.of_report and (step is None or moment == points.moment):
+                if differ(number, points.values[-1]):
+                    self._leave_out(LeftOut(name, _SEVERAL_REPORTS), line)
+                continue
             if points is None or points.by_user != by_user:
                 points = self._points_of(name, value, row, line, source)
             if points is None:
@@ -455,6 +466,81 @@ def _note_on_moments(name: str, item: SeenPoints) -> Note | None:
         message = f"was printed with {item.after_end} other values after the last epoch: the last is its final one"
         return Note("stdout.after-end", f"metric {name!r} {message}")
     return None
+
+
+class Ranks:
+    """Lines that begin with a number: those of several processes, or counted ones; which, the whole output says.
+
+    Processes have the numbers from 0 on without a gap, and all begin with the same epoch. So may batches that are
+    counted anew in each epoch: it is sure only if a number went back within an epoch, which no count does, or if every
+    line has one, and several of them printed a line that tells nothing. Where it is not sure, nothing is read.
+    """
+
+    def __init__(self) -> None:
+        self._by_number: dict[int, Timeline] = {}
+        self._first_clocks: dict[int, tuple[float | None, float | None]] = {}
+        self._last: tuple[int, tuple[float | None, float | None]] = (0, (None, None))
+        self._went_back = False
+        self._speakers: set[int] = set()
+        self.on_every_line = True
+
+    @property
+    def seen(self) -> bool:
+        """Whether a line that names its epoch or step has begun with a number."""
+        return bool(self._by_number)
+
+    def hear(self, number: int) -> None:
+        """Note who printed a line without metrics."""
+        if len(self._speakers) < 2:
+            self._speakers.add(number)
+
+    def add(self, number: int, row: Row, seconds: float, line: str) -> None:
+        """Take in a row of the line behind its number."""
+        if number not in self._by_number and len(self._by_number) >= _MOST_RANKS:
+            self.on_every_line = False
+            return
+        self._by_number.setdefault(number, Timeline()).add(row, seconds, line, "stdout")
+        if row.has_clock:
+            clock = (row.epoch, row.step)
+            self._first_clocks.setdefault(number, clock)
+            self._went_back = self._went_back or (self._last[1] == clock and number < self._last[0])
+            self._last = (number, clock)
+
+    def told_apart(self, found: Found) -> Found:
+        """What was found, with the metrics that several processes printed by process, or without them."""
+        count = len(self._by_number)
+        are_contiguous = count > 1 and set(self._by_number) == set(range(count)) == set(self._first_clocks)
+        if not are_contiguous or len(set(self._first_clocks.values())) > 1:
+            return found
+        is_sure = self._went_back or (self.on_every_line and len(self._speakers) > 1)
+        if not is_sure and count > _MOST_RANKS_IN_DOUBT:
+            return found
+        parts = {number: timeline.found() for number, timeline in sorted(self._by_number.items())}
+        shared = {name for number, part in parts.items() if number for name in part.series} & set(found.series)
+        shared = {name for name in shared if not found.origins[name].startswith("pattern ")}
+        if not shared:
+            return found
+        left = _only(found, set(found.series) - shared)
+        if not is_sure:
+            names = ", ".join(sorted(shared)[:MOST_NAMES_IN_NOTE])
+            return replace(
+                left, notes=(*left.notes, Note("stdout.left-out", f"left out: {names}: {SEVERAL_PROCESSES}"))
+            )
+        notes = [note for note in left.notes if note.code != "stdout.restart"]
+        notes += [note for note in parts[0].notes if note.code == "stdout.restart"]
+        apart = [
+            _only(part, shared & set(part.series), f"@rank{number}" * (number > 0)) for number, part in parts.items()
+        ]
+        return replace(merged(left, *apart), notes=tuple(notes))
+
+
+def _only(found: Found, names: AbstractSet[str], after: str = "") -> Found:
+    """What was found of some metrics, their names with something after them."""
+
+    def named(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {f"{name}{after}": value for name, value in values.items() if name in names}
+
+    return Found(named(found.series), named(found.results), named(found.origins), named(found.examples), found.notes)
 
 
 class Clock:
