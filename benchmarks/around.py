@@ -1,14 +1,17 @@
 """What isorun costs around a training: public programs as they are typed, alone and behind `isorun run --`.
 
-Time is CPU time of all processes. What isorun takes comes in four parts, which are measured where they can be told
-from the noise of a training, which is some percent:
+Time is CPU time of all processes. That of a training varies by some percent, on a busy machine by more, so that the
+difference of two does not show half a percent. What isorun takes is therefore measured part by part:
 
 - beside the training, in all other processes: what the whole command took, less what the training did;
-- before the program's first line, and after its last exit handler: a `sitecustomize` of ours, which runs with isorun
-  and without, notes the time that the process had taken. These are short, so their differences are sharp. Modules of
-  the standard library that the training would have loaded itself count here as isorun's: the truth is a little less;
-- in between: how often Python tells the worker's audit hook of something, times what that takes here. The whole
-  difference of pairs that take turns stands beside it with its interval, as a check.
+- inside, whatever it trains: what the smallest Python program takes more, from its fork to the end of its interpreter,
+  without the worker's last work. Modules of the standard library that a training would have loaded itself count as
+  isorun's here: the truth is a little less. To this comes what each source file of the training's own takes;
+- the worker's last work: a `sitecustomize` of ours notes the time that the process has taken when the last exit handler
+  of the training has run, and when the worker has written its last event;
+- while it trains: how often Python tells audit hooks of something, times what one call takes.
+
+The whole difference of pairs that take turns stands beside it, as a check.
 
 Programs come at fixed commits from git directories OWNER+NAME/repo below $ISORUN_BENCH_SOURCES, else from GitHub;
 their environments are interpreters named by $ISORUN_BENCH_TORCH and $ISORUN_BENCH_KERAS, else made.
@@ -37,9 +40,9 @@ from isorun.execution.assemble import read_record
 from isorun.study.records import RunState
 from peers import peer_environment
 
-_PAIRS: Final = 3
-_LONG_PAIRS: Final = 1
-_SMALL_PAIRS: Final = 10
+_PAIRS: Final = 2
+_SMALL_PAIRS: Final = 5
+_IMPORTS: Final = 2000
 _RUNS: Final = 5
 _LINES: Final = 100_000
 _MOST_SECONDS: Final = 0.1
@@ -49,25 +52,34 @@ _T_95: Final = (math.nan, 12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
 _PROBE: Final = """
-import atexit, json, os, resource, sys, time
+import atexit, json, os, sys, time
 
 
 def _begin(folder):
-    began, told = time.process_time(), [0]
-    if os.environ.get("AROUND_COUNTED"):
-        sys.addaudithook(lambda _event, _arguments: told.__setitem__(0, told[0] + 1))
+    noted = {"told": 0}
 
-    def end():
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        ended = time.process_time()
-        noted = {"began": began, "ended": ended, "told": told[0], "children": children.ru_utime + children.ru_stime}
+    def count(_event, _arguments):
+        noted["told"] += 1
+
+    def note(moment):
+        noted[moment] = time.process_time()
         with open(os.path.join(folder, f"{os.getpid()}.json"), "w") as file:
             json.dump(noted, file)
 
+    def end():
+        note("ended")
+        note("closed")
+        worker = sys.modules.get("isorun_worker.recorder")
+        if worker is not None:
+            finish = worker.Recorder.finish
+            worker.Recorder.finish = lambda *arguments: (finish(*arguments), note("closed"))
+
+    if os.environ.get("AROUND_COUNTED"):
+        sys.addaudithook(count)
     atexit.register(end)
 
 
-if os.environ.get("AROUND_NOTES") and "isorun" not in " ".join(sys.orig_argv[:2]):
+if os.environ.get("AROUND_NOTES") and "isorun" not in " ".join(sys.orig_argv[:3]):
     _begin(os.environ["AROUND_NOTES"])
 """
 
@@ -111,7 +123,7 @@ _KERAS: Final = ("tensorflow-cpu", "keras")
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """A public program, as `words` with `{length}` in them. lengths: of a training of some 20 s, and of next to none.
+    """A public program, as `words` with `{length}` in them. lengths: of the training, and of next to none.
 
     edits: path, text and what stands in its place, where it would use a GPU, download data, or take no length.
     makes: Python that makes its data where it looks for them.
@@ -146,7 +158,7 @@ _PROGRAMS: Final = (
         ("train.py", "timm"),
         "train.py --data-dir images --model resnet10t --num-classes 4 --input-size 3 64 64 -b 16 --device cpu -j 1 "
         "--epochs {length}",
-        (7, 1),
+        (6, 1),
         _IMAGES,
     ),
     _Program(
@@ -155,7 +167,7 @@ _PROGRAMS: Final = (
         "7f0c3436cd3f6ad3753125672024fc415cbcb414",
         (_GAN,),
         _GAN,
-        (400, 2),
+        (300, 2),
         _LIGHTNING_MNIST,
         edits=(
             (
@@ -191,7 +203,7 @@ _PROGRAMS: Final = (
         ("train.py", "model.py", "configurator.py", "config", "data"),
         "train.py config/train_shakespeare_char.py --device=cpu --compile=False --eval_iters=5 --log_interval=1 "
         "--block_size=64 --batch_size=8 --n_layer=4 --n_head=4 --n_embd=128 --max_iters={length}",
-        (300, 2),
+        (250, 2),
         _LETTERS,
     ),
 )
@@ -199,35 +211,32 @@ _PROGRAMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Took:
-    """CPU seconds of one run: of all processes, of the training alone, of it before and after the program itself.
+    """CPU seconds of one run: of all processes, of the training alone, of the worker's last work.
 
-    told: how often Python told an audit hook of something, where that was counted.
+    told: how often Python told an audit hook of something, where that was counted. own: source files of its own.
     """
 
     whole: float
     training: float
-    before: float
-    after: float
-    told: int = 0
+    closing: float
+    told: int
+    own: int
 
     @property
     def beside(self) -> float:
         return self.whole - self.training
-
-    @property
-    def fixed_inside(self) -> float:
-        return self.before + self.after
 
 
 def measure() -> list[dict[str, Any]]:
     _adopt_orphans()
     rows = []
     with tempfile.TemporaryDirectory() as name:
+        prices = _prices(Path(name))
         for program in _PROGRAMS:
             folder = Path(name) / program.library / program.repository.partition("/")[2]
             _place(program, folder)
-            rows += _rows(program, folder)
-        rows += [_further_run(Path(name)), *_many_lines(Path(name))]
+            rows += _rows(program.name, *_measured(program, folder), prices)
+        rows += [_further_run(Path(name)), *_many_lines(Path(name), prices.command)]
     return rows
 
 
@@ -255,32 +264,38 @@ def _place(program: _Program, folder: Path) -> None:
     subprocess.run([program.command(0)[0], "-c", program.makes], cwd=folder, check=True)
 
 
-def _rows(program: _Program, folder: Path) -> list[dict[str, Any]]:
+def _measured(program: _Program, folder: Path) -> tuple[_Took, list[tuple[_Took, _Took]]]:
+    """The program behind isorun, next to nothing long; and whole, in pairs."""
     long, short = program.lengths
     _run(program.command(short), folder, short, around=True)  # hashes of libraries and sources are kept from here on
-    pairs = [_pair(program, folder, short, turn) for turn in range(_PAIRS)]
-    inside = statistics.median(around.fixed_inside - alone.fixed_inside for alone, around in pairs)
-    beside = statistics.median(around.beside for _, around in pairs)
-    longs = [_pair(program, folder, long, turn) for turn in range(_LONG_PAIRS)]
-    told = longs[0][0].told * _hook_seconds()
-    training = statistics.median(alone.whole for alone, _ in longs)
-    grown = max(0.0, statistics.median(around.beside for _, around in longs) - beside)
-    whole = [around.whole - alone.whole - around.beside for alone, around in [*pairs, *longs]]
+    least = _run(program.command(short), folder, short, around=True)
+    return least, [_pair(program, folder, long, turn) for turn in range(_PAIRS)]
+
+
+def _rows(name: str, least: _Took, pairs: Sequence[tuple[_Took, _Took]], prices: _Prices) -> list[dict[str, Any]]:
+    closing = statistics.median(around.closing for _, around in pairs)
+    own, told = pairs[0][1].own, pairs[0][0].told
+    importing, hearing = own * prices.importing, told * prices.hearing
+    training = statistics.median(alone.whole for alone, _ in pairs)
+    reading = max(0.0, statistics.median(around.beside for _, around in pairs) - least.beside)
+    check = ", ".join(f"{1000 * (around.training - alone.training):+.0f}" for alone, around in pairs)
     return [
         _row(
-            f"{program.name}: inside its process, whatever its length",
-            inside,
+            f"{name}: inside its process, whatever its length",
+            prices.start + importing + closing,
             _MOST_SECONDS,
             "CPU s a run",
-            f"median of {_PAIRS} pairs; the command beside it takes {beside:.3f} s in a study of one run",
+            f"start {1000 * prices.start:.0f} ms, {own} source files {1000 * importing:.0f} ms, "
+            f"end {1000 * closing:.0f} ms; {len(pairs)} pairs. A study of one run takes {least.beside:.2f} s beside it",
         ),
         _row(
-            f"{program.name}: what grows with the training",
-            100 * (told + grown) / training,
+            f"{name}: what grows with the training",
+            100 * (hearing + reading) / training,
             _MOST_PERCENT,
             "% of CPU time",
-            f"of {training:.1f} s: {1000 * told:.1f} ms for {longs[0][0].told:,} calls of the audit hook, "
-            f"{1000 * grown:.1f} ms beside it. Check: its process takes {_interval(whole)} s more by pairs",
+            f"of {training:.1f} s: {1000 * hearing:.1f} ms for {told:,} calls of the audit hook, "
+            f"{1000 * reading:.0f} ms beside it for what it printed. Check: by the pairs its process takes "
+            f"{check} ms more",
         ),
     ]
 
@@ -295,11 +310,11 @@ def _pair(program: _Program, folder: Path, length: int, turn: int) -> tuple[_Too
     return alone, _run(command, folder, length, around=True)
 
 
-def _run(command: Sequence[str], folder: Path, length: int = 0, *, around: bool = False) -> _Took:
+def _run(command: Sequence[str], folder: Path, length: int = 0, *, around: bool = False, counted: bool = True) -> _Took:
     """One run. Alone, what Python tells audit hooks is counted: that takes less than what it is counted for."""
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "sitecustomize.py").write_text(_PROBE)
-        noted = {"PYTHONPATH": name, "AROUND_NOTES": name, "AROUND_COUNTED": "" if around else "1"}
+        noted = {"PYTHONPATH": name, "AROUND_NOTES": name, "AROUND_COUNTED": "1" if counted and not around else ""}
         env = {**os.environ, **ONE_THREAD, **noted, "LENGTH": str(length), "PL_USE_MOCKED_MNIST": "1"}
         store = Path(name) / "store"
         words = [sys.executable, "-m", "isorun", "run", "--store", str(store), "--"] if around else []
@@ -310,7 +325,8 @@ def _run(command: Sequence[str], folder: Path, length: int = 0, *, around: bool 
         training = records[0].cpu_seconds if around else whole
         notes = [json.loads(path.read_text()) for path in Path(name).glob("*.json")]
     main = max(notes, key=lambda note: note["ended"])
-    return _Took(whole, training, main["began"], training - main["ended"] - main["children"], main["told"])
+    own = len(records[0].environment.get("effective", {}).get("sources", ())) if around else 0
+    return _Took(whole, training, main["closed"] - main["ended"], main["told"], own)
 
 
 def _cpu_seconds(command: Sequence[str], folder: Path, env: Mapping[str, str]) -> float:
@@ -326,20 +342,40 @@ def _cpu_seconds(command: Sequence[str], folder: Path, env: Mapping[str, str]) -
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _hook_seconds() -> float:
-    """What one call of the worker's audit hook takes, for what it is not interested in: nearly all of them."""
-    code = (
-        "import sys, time\n"
-        "def took():\n"
-        "    began = time.process_time()\n"
-        "    for _ in range(200_000): sys.audit('builtins.id', 1)\n"
-        "    return (time.process_time() - began) / 200_000\n"
-        "alone = took()\n"
-        "from isorun.worker import touched\n"
-        "touched.begin('/nowhere')\n"
-        "print(took() - alone)"
+@dataclass(frozen=True, slots=True)
+class _Prices:
+    """CPU seconds: inside the smallest program, of one source file more, of one call of the audit hook.
+
+    command: beside the smallest program, in a study of one run.
+    """
+
+    start: float
+    importing: float
+    hearing: float
+    command: float
+
+
+def _prices(folder: Path) -> _Prices:
+    (folder / "small.py").write_text("print('loss: 0.5')")
+    (folder / "imports.py").write_text(
+        "import sys\nsys.path[0] = 'made'\nfor n in range(2000): __import__(f'made_{n}')"
     )
-    return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+    (folder / "hears.py").write_text("import sys\nfor n in range(2_000_000): sys.audit('builtins.id', n)")
+    (folder / "made").mkdir()
+    for number in range(_IMPORTS):
+        (folder / "made" / f"made_{number}.py").write_text("")
+    more, command = {}, []
+    for script in ("small.py", "imports.py", "hears.py"):
+        took = []
+        for _ in range(_SMALL_PAIRS):
+            alone = _run([sys.executable, script], folder, counted=False)
+            around = _run([sys.executable, script], folder, around=True)
+            took.append(around.training - around.closing - alone.training)
+            command += [around.beside] if script == "small.py" else []
+        more[script] = statistics.median(took)
+    start = more["small.py"]
+    importing, hearing = (more["imports.py"] - start) / _IMPORTS, (more["hears.py"] - start) / 2_000_000
+    return _Prices(start, max(importing, 0.0), max(hearing, 0.0), statistics.median(command))
 
 
 def _further_run(folder: Path) -> dict[str, Any]:
@@ -373,15 +409,13 @@ _PRINTED: Final = {
 }
 
 
-def _many_lines(folder: Path) -> list[dict[str, Any]]:
+def _many_lines(folder: Path, command: float) -> list[dict[str, Any]]:
     """A training that prints a hundred thousand times, without anything else to do."""
     rows = []
-    (folder / "small.py").write_text("print('loss: 0.5')")
-    command = statistics.median(_run([sys.executable, "small.py"], folder, around=True).beside for _ in range(_PAIRS))
     for kind, code in _PRINTED.items():
         (folder / "prints.py").write_text(f"for n in range({_LINES}): {code}")
         took = [_run([sys.executable, "prints.py"], folder, around=True) for _ in range(_PAIRS)]
-        alone = [_run([sys.executable, "prints.py"], folder) for _ in range(_PAIRS)]
+        alone = [_run([sys.executable, "prints.py"], folder, counted=False) for _ in range(_PAIRS)]
         beside = statistics.median(one.beside for one in took) - command
         inside = statistics.median(one.training for one in took) - statistics.median(one.training for one in alone)
         each = 1e6 * (beside + inside) / _LINES

@@ -22,6 +22,7 @@ NAMES: Final = (
     "environments",
     "logging_cost",
     "reading_output",
+    "written_files",
     "withheld_secrets",
     "store",
     "command_line",

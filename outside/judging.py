@@ -41,11 +41,11 @@ class Seen:
     digests: Mapping[str, str]
 
 
-def true_value(truth: Truth, output: str, folder: Path, began: float, ended: float) -> float | None:
-    """The last value of a metric by the program's own word; None where it said none. Files written in between count."""
+def true_value(truth: Truth, output: str, files_kept: Path) -> float | None:
+    """The last value of a metric by the program's own word; None where it said none."""
     if not truth.file:
         return _last_match(truth.line, output)
-    files = [path for path in folder.glob(truth.file) if began <= path.stat().st_mtime <= ended]
+    files = list(files_kept.glob(truth.file))
     if not files:
         return None
     newest = max(files, key=lambda path: path.stat().st_mtime)

@@ -7,9 +7,7 @@ nothing comes from the network.
 from __future__ import annotations
 
 import gzip
-import json
 import random
-import shutil
 import struct
 import subprocess
 import sys
@@ -71,27 +69,6 @@ def pictures(folder: Path, classes: str = "2", each: str = "8", size: str = "32"
                 (place / f"{label}_{index:03}.png").write_bytes(_png(_digit(label, int(size), draw), int(size)))
 
 
-def masks(folder: Path, each: str = "6", size: str = "32") -> None:
-    """Pictures in imgs/ and black-and-white masks of the same names with _mask in masks/."""
-    draw = random.Random(SEED)
-    for place in ("imgs", "masks"):
-        (folder / place).mkdir(parents=True, exist_ok=True)
-    for index in range(int(each)):
-        pixels = _digit(index % 10, int(size), draw)
-        (folder / "imgs" / f"{index:03}.png").write_bytes(_png(pixels, int(size)))
-        mask = bytes(255 if pixel >= 150 else 0 for pixel in pixels)
-        grey = b"".join(b"\0" + mask[start : start + int(size)] for start in range(0, len(mask), int(size)))
-        (folder / "masks" / f"{index:03}_mask.png").write_bytes(_grey_png(grey, int(size)))
-
-
-def _grey_png(rows: bytes, size: int) -> bytes:
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-    header = struct.pack(">IIBBBBB", size, size, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-
-
 def _sentences(count: int) -> list[str]:
     draw = random.Random(SEED)
     words = WORDS.split()
@@ -117,39 +94,6 @@ def names(file: Path, count: str = "300") -> None:
         for _ in range(int(count))
     }
     file.write_text("\n".join(sorted(made)) + "\n")
-
-
-def table(file: Path, rows: str = "300", separator: str = ",") -> None:
-    """Columns f0 to f5 and a label that follows from two of them."""
-    draw = random.Random(SEED)
-    lines = [separator.join([*(f"f{index}" for index in range(6)), "label"])]
-    for _ in range(int(rows)):
-        values = [draw.gauss(0, 1) for _ in range(6)]
-        lines.append(separator.join([*(f"{value:.4f}" for value in values), str(int(values[0] + values[1] > 0))]))
-    file.write_text("\n".join(lines) + "\n")
-
-
-def labelled(folder: Path, rows: str = "120") -> None:
-    """train.csv and valid.csv of sentences with a label."""
-    sentences = _sentences(2 * int(rows))
-    for place, name in enumerate(("train", "valid")):
-        lines = [f"{int('cat' in each)},{each}" for each in sentences[place * int(rows) : (place + 1) * int(rows)]]
-        (folder / f"{name}.csv").write_text("\n".join(["label,sentence", *lines]) + "\n")
-
-
-def tokenizer(folder: Path, kind: str = "bert") -> None:
-    """A tiny BERT or GPT-2 without weights, with a word list of its own, as transformers keeps one."""
-    from transformers import BertConfig, BertTokenizer, GPT2Config  # noqa: PLC0415  only this environment has it
-
-    words = sorted({word for sentence in _sentences(400) for word in sentence.split()})
-    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n")
-    BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
-    size = len(words) + 5
-    if kind == "gpt2":
-        GPT2Config(vocab_size=size, n_embd=32, n_layer=1, n_head=2, n_positions=64).save_pretrained(folder)
-    else:
-        layers = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
-        BertConfig(vocab_size=size, max_position_embeddings=64, **layers).save_pretrained(folder)
 
 
 def planetoid(folder: Path, nodes: str = "300") -> None:
@@ -201,31 +145,9 @@ def cora(folder: Path, nodes: str = "300") -> None:
     (folder / "cora.cites").write_text("\n".join(cites) + "\n")
 
 
-def copy(target: Path, source: str) -> None:
-    """A file or folder of the program in a second place."""
-    if Path(source).is_dir():
-        shutil.copytree(source, target, dirs_exist_ok=True)
-    else:
-        shutil.copy(source, target)
-
-
 def line(file: Path, *words: str) -> None:
     """A file with these words: a setting that people write once."""
     file.write_text(" ".join(words).replace("\\n", "\n").replace("\\t", "\t") + "\n")
-
-
-def cell(file: Path, *words: str) -> None:
-    """A notebook of one cell."""
-    source = " ".join(words).replace("\\n", "\n")
-    code: dict[str, object] = {
-        "cell_type": "code",
-        "execution_count": None,
-        "metadata": {},
-        "outputs": [],
-        "source": source,
-    }
-    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    file.write_text(json.dumps({"cells": [code], "metadata": kernel, "nbformat": 4, "nbformat_minor": 4}))
 
 
 def script(_: Path, *words: str) -> None:
@@ -234,26 +156,9 @@ def script(_: Path, *words: str) -> None:
 
 
 KINDS: Final[dict[str, Callable[..., None]]] = {
-    each.__name__: each
-    for each in (
-        mnist,
-        pictures,
-        masks,
-        text,
-        corpus,
-        names,
-        table,
-        labelled,
-        tokenizer,
-        planetoid,
-        cora,
-        copy,
-        line,
-        cell,
-        script,
-    )
+    each.__name__: each for each in (mnist, pictures, text, corpus, names, planetoid, cora, line, script)
 }
-FILES: Final = ("text", "names", "table", "copy", "line", "cell", "script")
+FILES: Final = ("text", "names", "line", "script")
 """Kinds that make one file: only its folder is made before."""
 
 

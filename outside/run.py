@@ -88,7 +88,7 @@ def _chosen(programs: dict[str, Program], only: Sequence[str], kept: dict[str, A
     unknown = [name for name in only if name not in programs]
     if unknown:
         raise InputError("--only: no such program", found=unknown[0], allowed=", ".join(programs))
-    wanted = [program for name, program in programs.items() if name in (only or programs)]
+    wanted = [programs[name] for name in only or programs]
     return [program for program in wanted if kept.get(program.name, {}).get("declared") != _digest(program)]
 
 

@@ -34,6 +34,7 @@ from outside.programs import HERE, Program
 
 LONGEST_SECONDS: Final = 600
 FIXED_LEVELS: Final = ("fixed-seed", "deterministic")
+FILES: Final = ".outside-files"
 EVERYWHERE: Final = {"MPLBACKEND": "Agg", "WANDB_MODE": "offline", "HF_HUB_OFFLINE": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 """Nothing of a program may open a window or ask the network."""
 FOREIGN: Final = ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
@@ -90,21 +91,30 @@ def _attempted(program: Program, folder: Path, shell: Mapping[str, str]) -> dict
     exit_code, said = _isorun(["run", "--", *program.words], folder, shell)
     report = _report(folder, shell)
     finished = exit_code == 0 and [run.state for run in _runs(report, folder)["default"]] == ["finished"]
-    attempt = {"began": began, "ended": time.time(), "exit_code": exit_code, "said": said[-2000:], "report": report}
+    attempt = {"began": began, "exit_code": exit_code, "said": said[-2000:], "report": report}
     if not finished:
         return {**attempt, "alone": _alone(program, folder, shell), "fixed": {}}
+    _keep_files(program, folder, began)
     levels = [word for level in FIXED_LEVELS for word in ("--level", level)]
     _isorun(["run", "-n", "2", "--seed", "1", *levels, "--name", "fixed", "--", *program.words], folder, shell)
     return {**attempt, "alone": "", "fixed": _report(folder, shell)}
+
+
+def _keep_files(program: Program, folder: Path, began: float) -> None:
+    """Copies of the files that tell true values: later runs write to the same names."""
+    for truth in program.metrics:
+        for path in folder.glob(truth.file) if truth.file else ():
+            if path.stat().st_mtime >= began:
+                kept = folder / FILES / path.relative_to(folder)
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, kept)
 
 
 def _judged(program: Program, folder: Path, attempt: Mapping[str, Any], first: Judgement) -> dict[str, Any]:
     report = attempt["report"]
     run = _runs(report, folder)["default"][0]
     output = _output(report, folder)
-    truths = {
-        truth.name: true_value(truth, output, folder, attempt["began"], attempt["ended"]) for truth in program.metrics
-    }
+    truths = {truth.name: true_value(truth, output, folder / FILES) for truth in program.metrics}
     fixed = _runs(attempt["fixed"], folder)
     judgements = {
         "first try": first,
@@ -166,7 +176,7 @@ def _record(report: Mapping[str, Any], folder: Path) -> isorun.RunRecord:
 
 
 def _output(report: Mapping[str, Any], folder: Path) -> str:
-    return (Path(_record(report, folder).where["folder"]) / "output.log").read_text(errors="replace")
+    return (folder / ".isorun" / "runs" / _record(report, folder).run_id / "output.log").read_text(errors="replace")
 
 
 def _versions(program: Program, report: Mapping[str, Any], folder: Path) -> dict[str, str]:

@@ -90,6 +90,72 @@ def test_scan_of_a_file_that_is_not_there(shell):
     assert "none.log cannot be read" in done.stderr
 
 
+WRITES = """
+import csv, pathlib, sys
+pathlib.Path("logs/version_3").mkdir(parents=True, exist_ok=True)
+with open("logs/version_3/metrics.csv", "w", newline="") as file:
+    rows = csv.writer(file)
+    rows.writerow(["epoch", "step", "val_acc", "train_loss"])
+    for epoch in range(3):
+        rows.writerow([epoch, epoch * 10, "", 1 / (epoch + 1)])
+        rows.writerow([epoch, epoch * 10, 0.5 + epoch / 10, ""])
+"""
+
+
+def test_scan_of_a_command_shows_files_and_keeps_nothing(shell):
+    shell.write("train.py", WRITES)
+    done = shell("scan", "--", "python", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert "2 metrics found: train_loss, val_acc" in done.stdout
+    assert "  logs/version_3/metrics.csv (CSV): train_loss 0.333333, val_acc 0.7; read" in done.stdout
+    assert "weights: no digest" in done.stdout
+    assert "next: isorun run -n 16 -- python train.py" in done.stdout
+    assert sorted(path.name for path in shell.folder.iterdir()) == ["logs", "train.py"]
+
+
+def test_scan_of_a_command_as_json_offers_files_that_differ_from_what_was_printed(shell):
+    shell.write("train.py", WRITES + "print('val_acc: 0.9')")
+    done = shell("scan", "--json", "--", "python", "train.py")
+    told = json.loads(done.stdout)
+    assert told["metrics"]["val_acc"]["values"] == 1
+    assert told["metrics"]["val_acc"]["line"] == "val_acc: 0.9"
+    [file] = told["files"]
+    assert file["path"] == "logs/version_3/metrics.csv"
+    assert file["metrics"] == {"train_loss": 1 / 3, "val_acc": 0.7}
+    assert (file["used"], file["option"]) == (False, "--file 'logs/version_*/metrics.csv'")
+    assert told["weights"] == {}
+    assert any("ends with 0.7, in no row the same" in note for note in told["notes"])
+
+
+def test_scan_of_a_command_that_fails_says_so(shell):
+    done = shell("scan", "--", "python", "-c", "raise SystemExit('no data')")
+    assert done.returncode == 1
+    assert "the run failed (exit code 1" in done.stdout
+    assert "no data" in done.stdout
+
+
+@pytest.mark.parametrize("words", [("scan",), ("scan", "a.log", "--", "true"), ("scan", "--file", "a.csv", "a.log")])
+def test_scan_takes_a_log_or_a_command(shell, words):
+    assert shell(*words).returncode == 2
+
+
+def test_a_run_that_prints_nothing_is_judged_by_its_files_which_are_named_with_their_values(shell):
+    shell.write("train.py", WRITES)
+    done = shell("run", "--name", "quiet", "--", "python", "train.py")
+    assert "val_acc 0.7 (file: logs/version_3/metrics.csv)" in done.stderr
+    told = " ".join(shell("report", "quiet").stdout.split())
+    assert "[metric-from-files]" in told
+    assert "'logs/version_*/metrics.csv' (train_loss 0.333333, val_acc 0.7)" in told
+
+
+def test_what_lies_in_files_of_runs_side_by_side_is_offered_by_its_command(shell):
+    shell.write("train.py", WRITES + "import time; time.sleep(1.5)")
+    shell("run", "--name", "both", "-n", 2, "-j", 2, "--launch", "fresh", "--", "python", "train.py")
+    told = " ".join(shell("report", "both").stdout.split())
+    assert "[no-metric]" in told
+    assert "isorun run --file 'logs/version_*/metrics.csv' --store NEW -- python train.py" in told
+
+
 SEARCH = """
 [approaches.toy]
 command = "python train.py {config.lr}"

@@ -33,7 +33,7 @@ from isorun.execution import (
     event_to_json,
 )
 from isorun.execution.assemble import ChangedFiles, CodeVersions, lost_record, read_record
-from isorun.execution.carrying import Workbench, Workshop, carry_out
+from isorun.execution.carrying import Workbench, Workshop, carry_out, watch
 from isorun.study import Environment, Sources
 from isorun.study.cells import Cell, Level
 from isorun.study.records import RunState
@@ -505,3 +505,39 @@ def test_a_model_file_that_changed_unseen_is_told_only_where_one_run_was_alone(t
     os.utime(tmp_path / "new.h5", (3000, 3000))
     assert (files.after(first), files.after(second)) == ({}, {})
     assert files.after(files.before(tmp_path)) == {}
+
+
+def test_who_prints_line_after_line_is_read_in_blocks_and_whole():
+    """To wake up for each line took longer than to read it. The end is noticed at once, and nothing is lost."""
+    output_fd, printing = os.pipe()
+    status_fd, ending = os.pipe()
+    read = []
+
+    def training():
+        for number in range(200):
+            os.write(printing, b"%d\n" % number)
+            time.sleep(0.0005)
+        os.close(printing)
+        os.close(ending)
+
+    running = SimpleNamespace(output_fd=output_fd, status_fd=status_fd, exit=lambda: "ended", see_to_it=lambda: None)
+    output = SimpleNamespace(write=lambda data, seconds: read.append((seconds, data)))
+    thread = threading.Thread(target=training)
+    thread.start()
+    watched = watch(running, output, None, lambda: None)
+    thread.join()
+    os.close(output_fd)
+    os.close(status_fd)
+    assert watched.exit == "ended"
+    assert b"".join(data for _, data in read).split() == [b"%d" % number for number in range(200)]
+    moments = [seconds for seconds, _ in read][:-1]  # the last is read because it has ended
+    assert all(later - first > 0.009 for first, later in zip(moments, moments[2:], strict=False))
+
+
+def test_the_version_of_code_that_cannot_be_asked_for_is_told_to_who_waits_for_it(tmp_path, monkeypatch):
+    def fails(_folder):
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(assemble, "code_version", fails)
+    with closing(CodeVersions()) as versions, pytest.raises(OSError, match="no more processes"):
+        versions.ask(tmp_path).result()

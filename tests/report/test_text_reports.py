@@ -7,7 +7,7 @@ from isorun.report import latex, markdown
 from isorun.report.study_view import verdict
 from isorun.study.cells import Level
 from isorun.study.design import Approach
-from record_builder import make_study, trained_records
+from record_builder import make_cell, make_record, make_study, trained_records
 
 
 def test_verdicts_say_what_every_plus_minus_is(any_result):
@@ -41,6 +41,39 @@ def test_several_seeds_have_their_own_spread_told_apart():
     (sentence,) = verdict(analyse_study(study, trained_records(study)))
     assert "; among runs of the same seed sd 0." in sentence
     assert "seed fixed, yet 8 runs of 2 seeds gave 8 different weights; 8 runs of 2 seeds count as 2." in sentence
+
+
+def tied(**told) -> str:
+    """The sentence on three runs of one seed with the same accuracy."""
+    study = make_study(repeats=3, levels=(Level.FIXED_SEED,))
+    values = {name: [value(place) for place in range(3)] for name, value in told.items()}
+    digests = values.pop("digest", ["", "", ""])
+    records = [
+        make_record(
+            make_cell(Level.FIXED_SEED, place),
+            results={"test_acc": 0.9375, **{name: given[place] for name, given in values.items()}},
+            digests={"weights.final": digests[place]} if digests[place] else {},
+        )
+        for place in range(3)
+    ]
+    return verdict(analyse_study(study, records))[-1]
+
+
+def test_equal_values_alone_are_not_called_identical():
+    unproven = "same values; weights were not seen, so that they are identical is not proven"
+    assert unproven in tied()
+    assert unproven not in tied(digest=lambda _: "ab")
+    assert unproven not in tied(test_loss=float)
+    assert "all 2 runs whose weights were seen ended with the same weights" in tied(
+        digest=lambda place: "ab" * (place > 0)
+    )
+
+
+def test_what_differs_where_the_metric_ties_is_named():
+    assert "yet they differ in test_loss, train_loss;" in tied(
+        test_loss=float, train_loss=lambda place: 1 / (3 + place), seconds=float, other=lambda _: 1.0, digest=str
+    )
+    assert "differ in" not in tied(seconds=float, test_loss=lambda _: float("nan"))
 
 
 def test_one_run_says_nothing_about_spread(single):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from isorun.sources import Found, describe, lines, merged, rows
+from isorun.sources import Found, describe, merged, timeline
 from isorun.sources.lines import LineMetrics, scan_text
 from isorun.study.design import Sources
 from isorun.study.records import Note, Series
@@ -120,9 +120,8 @@ def test_a_long_line_is_read_at_its_start_and_noted() -> None:
 
 
 def test_points_and_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "MOST_POINTS", 10)
-    monkeypatch.setattr(rows, "MOST_POINTS", 10)
-    monkeypatch.setattr(lines, "MOST_METRICS", 3)
+    monkeypatch.setattr(timeline, "MOST_POINTS", 10)
+    monkeypatch.setattr(timeline, "MOST_METRICS", 3)
     printed = [f"loss: {value}" for value in range(100)] + [f"loss_{name}: 1" for name in range(100)]
     found = scan_text("\n".join(printed))
     assert len(found.series) == 3

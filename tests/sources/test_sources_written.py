@@ -72,6 +72,31 @@ def test_what_a_library_wrote_is_read_as_it_was_written(tmp_path, name):
     assert set(found.origins.values()) == {f"file: {name}"}
 
 
+@pytest.mark.parametrize("name", ["lightning_metrics.csv", "events.out.tfevents.lightning"])
+def test_lightning_logs_sparse_rows_to_a_table_or_to_events(tmp_path, name):
+    folder = tmp_path / "lightning_logs" / "version_4"
+    folder.mkdir(parents=True)
+    shutil.copy(REAL / name, folder / name.removeprefix("lightning_"))
+    found = relied(tmp_path)
+    assert set(found.series) == {"train_loss", "val_acc"}
+    assert [len(found.series[metric].values) for metric in ("train_loss", "val_acc")] == [6, 3]
+    assert "version_*" in found.notes[-1].message
+
+
+def test_transformers_leaves_its_history_and_its_results(tmp_path):
+    for name in ("trainer_state.json", "all_results.json"):
+        shutil.copy(REAL / name, tmp_path)
+    found = relied(tmp_path)
+    assert {name: len(series.values) for name, series in found.series.items()} == {
+        "loss": 6,
+        "eval_loss": 4,
+        "eval_accuracy": 4,
+        "train_loss": 1,
+    }
+    assert set(found.origins.values()) == {"file: trainer_state.json"}
+    assert found.series["train_loss"].values == (0.6924886107444763,)
+
+
 def test_every_file_of_a_library_says_how_it_was_made():
     assert set(json.loads((REAL / "index.json").read_text())) == {path.name for path in REAL.iterdir()} - {"index.json"}
 
@@ -302,6 +327,15 @@ def test_what_others_may_have_written_is_offered_and_not_relied_on(tmp_path):
     assert "--isolate" in found.notes[0].message
     put(tmp_path, "run/metrics.csv", "epoch,loss\n1,0.25\n")
     assert values(relied(tmp_path, is_alone=False)) == {"loss": [0.25]}
+
+
+def test_a_file_is_named_as_its_option_finds_it_in_every_run(tmp_path):
+    put(tmp_path, "run/out3/metrics.csv", "epoch,loss\n1,0.25\n")
+    [file] = looked(tmp_path)
+    assert (file.shown, file.option) == ("{run_dir}/out3/metrics.csv", "--file '{run_dir}/out*/metrics.csv'")
+    copied = tmp_path / "run" / "out3"
+    [own] = look(files_written(copied, SINCE), Looked(copied, tmp_path / "run", SINCE))
+    assert (own.shown, own.option) == ("metrics.csv", "--file metrics.csv")
 
 
 def printed(name: str, *numbers: float) -> Found:

@@ -533,6 +533,7 @@ torch.backends.cuda.matmul.allow_tf32 = True
 torch.backends.cudnn.allow_tf32 = False
 torch.set_float32_matmul_precision("high")
 print(torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision())
+torch._C._set_fp32_precision_setter("cuda", "matmul", "none")  # as the compiler does it
 """
 
 

@@ -25,6 +25,15 @@ def test_a_time_since_the_process_began_is_the_clock(scale):
         assert entropy.made_of(value, "random.seed", lambda: NOWHERE) == ""
 
 
+def test_a_time_that_was_given_from_outside_is_a_constant(monkeypatch):
+    now = int(time.time())
+    monkeypatch.setattr("sys.argv", ["train.py", f"--seed={now}"])
+    assert entropy.made_of(now, "random.seed", lambda: NOWHERE) == ""
+    monkeypatch.setattr("sys.argv", ["train.py"])
+    monkeypatch.setenv("SEED", str(now + 1))
+    assert entropy.made_of(now + 1, "random.seed", lambda: NOWHERE) == ""
+
+
 @given(st.integers(min_value=0, max_value=10**9))
 def test_a_constant_that_people_write_is_a_constant(value):
     assert entropy.made_of(value, "random.seed", lambda: NOWHERE) == ""

@@ -348,7 +348,7 @@ class Progress(Observer):
         new = {name: origin for name, origin in found.items() if name not in self._origins}
         if new and record.state is RunState.FINISHED:
             self._origins.update(new)
-            shown = ", ".join(f"{name} ({origin})" for name, origin in list(new.items())[:8])
+            shown = ", ".join(f"{name} {_last(record, name)}({origin})" for name, origin in list(new.items())[:8])
             self._say(f"metrics found without isorun.log: {shown}")
 
     def metrics_found(self) -> list[str]:
@@ -381,3 +381,10 @@ class Progress(Observer):
         with suppress(OSError):
             self._stream.write(text)
             self._stream.flush()
+
+
+def _last(record: RunRecord, name: str) -> str:
+    """The value that a metric ended with, before anybody relies on it."""
+    values = record.series[name].values if name in record.series else ()
+    value = record.results.get(name, values[-1] if values else None)
+    return "" if value is None else f"{value:.6g} "

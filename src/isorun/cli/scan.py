@@ -218,7 +218,7 @@ def _file_lines(files: Sequence[WrittenFile], record: RunRecord) -> Iterator[str
         used = "read" if _is_used(file, record) else f"not read: {file.why_not or other}"
         values = values_shown(file.found) if file.found.series else "nothing that is surely a metric"
         yield f"  {file.shown} ({file.form}): {values}; {used}"
-        if used != "read":
+        if used != "read" and (file.why_not or not by_files):
             yield f"    to read it: {file.option}"
 
 

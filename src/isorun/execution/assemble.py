@@ -225,7 +225,8 @@ def found_in_files(ended: Ended, run_folder: Path, *, whole: bool, is_alone: boo
 
     logged = _logged(ended.events)
     own = merged(logged, _without(ended.lines, {*logged.origins}))
-    has_metrics = bool(own.origins or ended.files.origins)
+    named = ended.job.sources.files or ended.job.sources.tensorboard  # whoever names files has said what to rely on
+    has_metrics = bool(own.origins or ended.files.origins or named)
     look = Looked(folder, run_folder, since, whole=whole, is_alone=is_alone, has_metrics=has_metrics)
     return replace(ended, files=merged(ended.files, found_among(paths, look, own)))
 
@@ -239,7 +240,7 @@ def written_paths(folder: Path, run_folder: Path, since: float, effective: Mappi
     names = [Path(name) for name in told if isinstance(name, str)] if isinstance(told, Mapping) else []
     seen = [path for path in names if path.is_relative_to(folder) and is_fresh(_time_of(path), since)]
     seen += files_written(folder, since, run_folder.parent.parent)  # a store holds other runs' folders
-    seen += [path for path in files_written(run_folder, since) if not _is_isoruns_own(path, run_folder)]
+    seen += [path for path in files_written(run_folder, since, folder) if not _is_isoruns_own(path, run_folder)]
     if isinstance(packages, Mapping) and "trackio" in packages:
         seen += [path for path in files_written(_trackio_folder(effective), since) if path.suffix == ".db"]
     return seen
@@ -426,9 +427,13 @@ class _Answer:
         except Exception as error:
             self._error = error
 
-    def result(self) -> dict[str, Any]:
-        """Waits for it."""
+    def wait(self) -> None:
+        """Until it is there, whatever it is."""
         self._thread.join()
+
+    def result(self) -> dict[str, Any]:
+        """What was found; waits for it."""
+        self.wait()
         if self._error is not None:
             raise self._error
         return self._found
@@ -464,7 +469,7 @@ class CodeVersions:
     def close(self) -> None:
         """Let the threads end."""
         for _, answer in self._latest.values():
-            answer.result()
+            answer.wait()
 
 
 _MOST_ENTRIES: Final = 5_000

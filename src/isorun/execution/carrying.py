@@ -84,7 +84,7 @@ if TYPE_CHECKING:
 __all__ = ["Workbench", "Workshop", "carry_out", "new_folder"]
 
 _READ_BYTES: Final = 1 << 18
-# Who prints line after line is read this seldom: to wake up for each line takes five times as long as to read it.
+# Who prints line after line is read this seldom: to wake up for each line takes longer than to read it.
 _GATHER_SECONDS: Final = 0.01
 # What may gather meanwhile without the training having to wait for its reader.
 _PIPE_BYTES: Final = 1 << 20

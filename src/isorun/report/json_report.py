@@ -157,7 +157,7 @@ def _identical(same: IdenticalRuns) -> dict[str, Any]:
         count.name: {"runs": count.runs, "distinct": count.distinct, "largest_set": count.largest_set}
         for count in same.digests
     }
-    return {"seed": same.seed, "runs": same.runs, "digests": digests}
+    return {"seed": same.seed, "runs": same.runs, "digests": digests, "differing": list(same.differing)}
 
 
 def _curves(curves: LearningCurves) -> dict[str, Any]:

@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 NO_DIGEST: Final = (
-    "— under weights: no run left such a digest. Steps of an optimizer that isorun knows leave them, "
+    "— under weights: no run left such a digest. Trainings with libraries that isorun follows leave them, "
     'isorun.digest("weights.final", …) any other.'
 )
 

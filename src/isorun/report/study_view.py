@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, first_of
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
 from isorun.analysis.spreads import Spread
@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 _MOST_GROUPS: Final = 6
+_OTHERS_TOLD: Final = 3
 _LEVEL_WORDS: Final = {
     Level.DEFAULT: "by default",
     Level.FIXED_SEED: "with the seed fixed",
@@ -109,7 +110,9 @@ def group_sentence(group: GroupResult, metric: JudgedMetric, mixed: str = "") ->
         _mean_clause(overall, metric, style),
         *_seed_clauses(judged, metric, style),
         *_weak_clauses(judged, metric, style),
+        *_tie_clauses(group, metric),
         *([f"the runs are of {mixed}, so this is no spread of identical runs"] if mixed else _weights_clauses(group)),
+        *_unseen_clauses(group, metric),
         *_units_clauses(group),
     ]
     return f"{group.key.label}: {'; '.join(clauses)}."
@@ -168,6 +171,26 @@ def _weak_clauses(judged: SelectionResult, metric: JudgedMetric, style: NumberSt
     yield f"{weak}, without them {mean} ± {style.difference(strong.sd)} (sd of {strong.n})"
 
 
+def _ties(group: GroupResult, metric: JudgedMetric) -> bool:
+    """Whether runs that may be identical all have the same value of the metric."""
+    spreads = [item for item in group.selections[0].by_seed(metric.name).values() if item.n > 1]
+    return bool(spreads) and all(item.max_difference == 0 for item in spreads)
+
+
+def _tie_clauses(group: GroupResult, metric: JudgedMetric) -> Iterator[str]:
+    """Runs with the same accuracy need not be the same: what else they told may differ."""
+    others = dict.fromkeys(name for same in group.identical for name in same.differing if name != metric.name)
+    if others and _ties(group, metric):
+        yield f"yet they differ in {first_of(list(others), _OTHERS_TOLD, ', ')}"
+
+
+def _unseen_clauses(group: GroupResult, metric: JudgedMetric) -> Iterator[str]:
+    """Equal values alone do not prove that runs are identical."""
+    seen = any((found := same.digest(FINAL_WEIGHTS)) and found.runs > 1 for same in group.identical)
+    if not seen and _ties(group, metric) and not any(same.differing for same in group.identical):
+        yield "same values; weights were not seen, so that they are identical is not proven"
+
+
 def _weights_clauses(group: GroupResult) -> Iterator[str]:
     """What the digests of the final weights say about runs of the same seed."""
     counts = [count for same in group.identical if (count := same.digest(FINAL_WEIGHTS)) and count.runs > 1]
@@ -177,7 +200,8 @@ def _weights_clauses(group: GroupResult) -> Iterator[str]:
     of_seeds = f" of {len(counts)} seeds" if len(counts) > 1 else ""
     if distinct == len(counts):
         same = "the same weights for the same seed" if of_seeds else "the same weights, bit for bit"
-        yield f"all {runs} runs{of_seeds} ended with {same}"
+        unseen = sum(same.runs for same in group.identical if same.runs > 1) - runs
+        yield f"all {runs} runs{of_seeds} {'whose weights were seen ' if unseen > 0 else ''}ended with {same}"
     elif group.key.level is Level.DEFAULT:
         yield f"{runs} runs gave {distinct} different weights"
     elif group.key.level is Level.FIXED_SEED:

@@ -31,6 +31,7 @@ __all__ = [
     "EventFiles",
     "FileRead",
     "begins_again",
+    "counts",
     "read_data_file",
     "read_data_text",
     "reader_of",
@@ -324,7 +325,7 @@ class _Heading:
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
-        self.clocks = [place for place, name in enumerate(names) if _counts(name)]
+        self.clocks = [place for place, name in enumerate(names) if counts(name)]
         self.doubled = {name for name in names if name and names.count(name) > 1}
 
     def comes_again(self, cells: list[str]) -> bool:
@@ -335,7 +336,7 @@ class _Heading:
             return False
         given = [cell for cell in cells if cell]
         known = sum(cell in self.names for cell in given)
-        return any(map(_counts, given)) or (known > 0 and known * 2 >= len(given))
+        return any(map(counts, given)) or (known > 0 and known * 2 >= len(given))
 
     def why_not(self, cells: list[str]) -> str:
         """Why a row is left out, "" if it is not: nothing says which of its cells belongs to which name.
@@ -358,7 +359,8 @@ class _Heading:
         return {name: cell for name, cell in row.items() if name not in self.doubled} if self.doubled else row
 
 
-def _counts(name: str) -> bool:
+def counts(name: str) -> bool:
+    """Whether a column of this name counts epochs or steps."""
     return _clock_name(name) in EPOCH_KEYS or _clock_name(name) in _STEPS
 
 
@@ -442,6 +444,8 @@ class Columns:
 
     def add_row(self, line: int, cells: Mapping[str, Any]) -> None:
         """Take in one row; line: where it stands in the file."""
+        if self._file.unasked:
+            cells = {name: cell for name, cell in cells.items() if _is_clock(name) or is_metric(str(name))}
         self._rows += 1
         clocks = ((_clock_name(name), number_in(cell)) for name, cell in cells.items() if _is_clock(name))
         clock = {name: number for name, number in clocks if number is not None}
@@ -480,7 +484,7 @@ class Columns:
     def _keep_what_is_sure(self) -> None:
         """Of a file that nobody named: metrics by their names, whose values each have an epoch or a step."""
         lengths = [len(values) for values in self._lists.values()]
-        self._columns = {name: column for name, column in self._columns.items() if is_metric(name)}
+        self._columns = {name: column for name, column in self._columns.items() if is_metric(name)}  # of lists
         for name, column in self._columns.items():
             if name in self._lists and lengths.count(len(self._lists[name])) == 1:
                 column.left_out = "a list that nothing stands beside: nobody knows what it counts"

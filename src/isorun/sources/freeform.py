@@ -16,6 +16,7 @@ words or numbers between the name and the value, are tried first:
 Accuracy of the network on the 10000 test images: 54 %     test_accuracy
 Accuracy for class: plane is 55.4 %                        accuracy[plane]
 8.0 perplexity estimate based on a held-out corpus         perplexity
+0:<tab>learn: 0.90<tab>test: 0.94<tab>total: 52.7ms        learn, test, at round 0
 Training loss (for 1 batch) at step 40: 0.5                train_loss, at step 40
 
 What surrounds a message in a log line (colours, cursor movements, dates, levels, the names of loggers) is taken off
@@ -72,6 +73,7 @@ __all__ = [
     "names_settings",
     "plain",
     "process_of",
+    "read_catboost",
     "read_sentence",
     "read_text",
     "without_files",
@@ -462,9 +464,10 @@ _METRIC = (
     r"(?P<metric>accuracy|acc|loss|error|precision|recall|f1|perplexity|ppl|auc|auroc|rmse|mse|mae|mape|rmsle|nll|r2|map"
     r"|miou|iou|dice|bleu|wer|cer|psnr|ssim|fid|ece)"
 )
-_VALUE = r"(?P<value>[-+]?[\d.]+(?:[eE][-+]?\d+)?\s?%?|nan|inf)\s*\.?\s*$"
+_VALUE = r"(?P<value>[-+]?[\d.]+(?:[eE][-+]?\d+)?\s?%?|nan|inf)\s*+(?:\.\s*+)?$"
 _CLASS = re.compile(
-    rf"^\s*{_METRIC} (?:(?:for|of) class\s*:?\s*|of\s+)(?P<class>\w[\w\-]*)\s*(?:is|:|=)\s*{_VALUE}", re.IGNORECASE
+    rf"^\s*{_METRIC} (?:(?:for|of) class\s*+(?::\s*+)?|of\s+)(?P<class>\w[\w\-]*)\s*(?:is|:|=)\s*{_VALUE}",
+    re.IGNORECASE,
 )
 _WHOLE = word_set("model network net classifier ensemble test train training validation val data dataset system")
 _COCO = re.compile(
@@ -478,7 +481,7 @@ _ABOUT = re.compile(
 )
 # "Training loss (for 1 batch) at step 0: 2.1", "Cost after iteration 100: 0.6", "Loss step 10: 5.07"
 _AT_A_STEP = re.compile(
-    r"^\s*(?P<name>[A-Za-z][A-Za-z_ /.-]{1,50}?)\s*(?:\([^()]{0,40}\)\s*)?(?:(?:at|after|in|for)\s+)?"
+    r"^\s*(?P<name>[A-Za-z][A-Za-z_ /.-]{1,50}?)(?<! )\s*+(?:\([^()]{0,40}\)\s*+)?(?:(?:at|after|in|for)\s++)?"
     r"(?P<clock>(?:global[ _])?step|iteration|iter|epoch|round|episode)\s+#?(?P<at>\d{1,9})\s*(?:[:=]|\bis\b)\s*"
     rf"{_VALUE}",
     re.IGNORECASE,
@@ -537,6 +540,25 @@ def _read_at_a_step(line: str) -> Row | None:
     else:
         row.step = float(found["at"])
     return row
+
+
+_CATBOOST = re.compile(r"\s*(?P<round>\d{1,9}):\t(?=(?:learn|test): )")
+_CATBOOST_VALUE = re.compile(r"(?P<name>learn|test\d*|best): (?P<value>\S+)")
+_CATBOOST_TIMES = "total: "
+
+
+def read_catboost(line: str) -> Row | None:
+    r"""The values of one round of CatBoost ("0:\tlearn: 0.90\ttest: 0.94\tbest: 0.94 (0)\ttotal: 52.7ms"), or None.
+
+    They have the name of a split, and which metric it is is not said.
+    """
+    found = _CATBOOST.match(line)
+    if found is None:
+        return None
+    told = line[found.end() :].partition(_CATBOOST_TIMES)[0]
+    numbers = {part["name"]: read_number(part["value"]) for part in _CATBOOST_VALUE.finditer(told)}
+    values = [MetricValue(name, value, "name: value") for name, value in numbers.items() if value is not None]
+    return Row(values, step=float(found["round"]))
 
 
 # Colours and cursor movements, then titles and links (a text up to its end mark), then single characters.

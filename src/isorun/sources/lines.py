@@ -1,19 +1,14 @@
 """Metrics from what a training prints, line by line, while it prints.
 
 A training may print hundreds of megabytes, so that most lines must be turned away after a glance: a line is read
-only if it has a number and a sign or word that could name it.
-
-Rows of output become series. `Clock` says where in the training the output is: the epoch, else the step, else the pass
-of a progress bar. Epochs win: once the output has named an epoch, steps and bars no longer start a new moment.
-`SeenPoints` holds the values of one metric, folded by moment: within a moment only the last value counts, so that the
-running values of a bar do not become epochs of their own.
+only if it has a number and a sign or word that could name it. What a line says is a row; `timeline.py` makes series of
+the rows.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,45 +25,33 @@ from isorun.sources.freeform import (
     names_settings,
     plain,
     process_of,
+    read_catboost,
     read_sentence,
     read_text,
     without_files,
 )
-from isorun.sources.objects import (
-    Objects,
-    cut_off_in,
-    may_begin_an_object,
-    pieces_of_an_object,
-    read_structured,
-    unwrapped,
-)
 from isorun.sources.rows import (
     EPOCH,
-    MOST_POINTS,
-    UNCLEAR_COMMA,
     LeftOut,
-    MetricValue,
     Row,
-    SeenPoints,
     Template,
-    has_split,
     is_metric,
     line_shape,
     split_in,
+    unwrapped,
 )
-from isorun.sources.tables import CLASS_REPORT, Tables, may_head_a_table, read_catboost
+from isorun.sources.tables import Tables, may_head_a_table
+from isorun.sources.timeline import BESIDE_SETTINGS, SEVERAL_PROCESSES, Timeline
 from isorun.study.design import Sources
 from isorun.study.records import Note
 
 if TYPE_CHECKING:
+    from isorun.sources.objects import Objects
     from isorun.sources.patterns import Patterns
 
 __all__ = [
     "LONGEST_LINE",
-    "MOST_METRICS",
-    "Clock",
     "LineMetrics",
-    "Timeline",
     "scan_text",
 ]
 
@@ -84,9 +67,6 @@ _WORDS = (
     "recall", "precision", "perplex", "dice", "nll", "r2", "inertia", "silhouette", "rmsle", "kappa",
 )  # fmt: skip
 _BEST_FOLLOWS = re.compile(r"\bbest (?:iteration|epoch|round|step|score)s?(?: is| was)?\s*:$", re.IGNORECASE)
-SEVERAL_PROCESSES = "several processes print it, and nothing says which is which"
-_ALL_UNCLEAR = frozenset([UNCLEAR_COMMA, SEVERAL_PROCESSES])
-_BESIDE_SETTINGS = "printed among settings before the training began"
 MOST_HELD = 20
 MOST_WRAPPED = 60
 _WRAPPED = " " * 20
@@ -105,7 +85,7 @@ class LineMetrics(AbstractSource):
         self._finds_by_itself = sources.stdout
         self._timeline = Timeline()
         self._tables = Tables()
-        self._objects = Objects()
+        self._objects: Objects | None = None
         self._heading = ""
         self._last_split = ""
         self._section = SplitSection()
@@ -156,9 +136,8 @@ class LineMetrics(AbstractSource):
     @property
     def _depends_on_lines_above(self) -> bool:
         """Whether what the next line says depends on the lines just above it."""
-        return bool(
-            self._heading or self._section.split or self._looks_back or self._objects.open or self._tables.is_waiting
-        )
+        is_within = self._tables.is_waiting or (self._objects is not None and self._objects.open)
+        return bool(self._heading or self._section.split or self._looks_back or is_within)
 
     def _learn(self, line: str, shape: bytes, row: Row | None) -> None:
         """Learn a shape when it is seen for the second time; what was printed once is not worth it."""
@@ -191,9 +170,13 @@ class LineMetrics(AbstractSource):
     def _feed_itself(self, line: str, seconds: float, shape: bytes) -> None:
         if (self._wrapped or "━" in line) and self._belongs_to_a_wrapped_bar(line, seconds):
             return
-        if self._objects.open and self._belongs_to_an_object(line, seconds):
+        if self._objects is not None and self._objects.open and self._goes_on_with(self._objects, line, seconds):
             return
-        if self._tables.has_unread and _DIGIT.search(line) and not self._tables.names_a_split(plain(line)):
+        if (
+            self._tables.has_unread
+            and _DIGIT.search(line)
+            and not self._tables.names_a_split(plain(line[:LONGEST_LINE]))
+        ):
             self._timeline.add(self._tables.unread(), seconds, line, "stdout")
         if not is_text(line):
             return
@@ -202,10 +185,10 @@ class LineMetrics(AbstractSource):
             row = self._read(plain(line), seconds)
             if shape and len(line) <= LONGEST_TEMPLATE and line.isprintable():
                 self._learn(line, shape, row)
-        elif self._tables.open or self._heading or ":" in line or may_begin_an_object(line) or may_head_a_table(line):
+        elif self._tables.open or self._heading or ":" in line or _may_begin_an_object(line) or may_head_a_table(line):
             self._read_around(plain(line), seconds)
         else:
-            self._tables.remember(line)
+            self._tables.remember(line[:LONGEST_LINE])
             if shape and len(line) <= LONGEST_TEMPLATE and _DIGIT.search(line):
                 self._learn(line, shape, None)
 
@@ -227,18 +210,27 @@ class LineMetrics(AbstractSource):
         """The last value of every metric that was seen since the last call, as one row; empty where none was."""
         return self._timeline.latest()
 
-    def _belongs_to_an_object(self, line: str, seconds: float) -> bool:
+    def _begins_an_object(self, line: str) -> bool:
+        """Whether an object begins in this line that does not end in it."""
+        if not _may_begin_an_object(line):
+            return False
+        from isorun.sources.objects import Objects  # noqa: PLC0415  most trainings print none
+
+        self._objects = self._objects or Objects()
+        return self._objects.begin(line)
+
+    def _goes_on_with(self, objects: Objects, line: str, seconds: float) -> bool:
         """Whether the line goes on with an object over several lines; what breaks one off is read by itself."""
-        rows = self._objects.take(plain(line))
-        shown = self._objects.shown
+        rows = objects.take(plain(line))
+        shown = objects.shown
         if rows is None:
-            self._timeline.add(self._objects.close(), seconds, shown, "stdout")
+            self._timeline.add(objects.close(), seconds, shown, "stdout")
             return False
         for row in rows:
             if not self._holds_back(row, seconds, shown):
                 self._timeline.add(row, seconds, shown, "stdout")
         if rows:
-            self._objects.clear()
+            objects.clear()
         return True
 
     def _feed_patterns(self, patterns: Patterns, line: str, seconds: float) -> None:
@@ -289,7 +281,7 @@ class LineMetrics(AbstractSource):
         row.by_value = True  # the same line within the training says what came out
         if len(self._held) < MOST_HELD:
             self._held.append((row, seconds, line))
-        left_out = [LeftOut(value.name, _BESIDE_SETTINGS) for value in row.values if is_metric(value.name)]
+        left_out = [LeftOut(value.name, BESIDE_SETTINGS) for value in row.values if is_metric(value.name)]
         self._timeline.add(Row(left_out=left_out), seconds, line, "stdout")
         return True
 
@@ -309,9 +301,9 @@ class LineMetrics(AbstractSource):
     def _row_of(self, line: str) -> Row | None:
         if "{" in line and (row := self._structured(line)) is not None:
             return row
-        if may_begin_an_object(line) and self._objects.begin(line):
+        if self._begins_an_object(line):
             return None
-        if "{" in line and (row := cut_off_in(line)) is not None:
+        if "{" in line and (row := _cut_off_in(line)) is not None:
             return row
         as_printed = line
         line = unwrapped(self._shortened(line))
@@ -319,7 +311,7 @@ class LineMetrics(AbstractSource):
             line = without_files(line)
         if "R^2" in line:
             line = line.replace("R^2", "R2 ")
-        if left_out := pieces_of_an_object(line):
+        if line.lstrip()[:1] in ("'", '"') and (left_out := _pieces_of_an_object(line)):
             return Row(left_out=left_out)
         if lists_settings(line):
             return None
@@ -345,6 +337,8 @@ class LineMetrics(AbstractSource):
     def _structured(self, line: str) -> Row | None:
         if len(line) > LONGEST_STRUCTURED_LINE:
             return None
+        from isorun.sources.objects import read_structured  # noqa: PLC0415  most trainings print no object
+
         row = read_structured(line)
         if row is None or not (row.values or row.has_clock or row.doubtful):
             return None
@@ -367,10 +361,9 @@ class LineMetrics(AbstractSource):
         if row is not None:
             self._timeline.add(row, seconds, row.lines or line, "stdout")
         else:
-            self._tables.remember(line)
+            self._tables.remember(line[:LONGEST_LINE])
         stripped = line.rstrip()
-        if may_begin_an_object(line):
-            self._objects.begin(line)
+        self._begins_an_object(line)
         if stripped:
             is_heading = stripped[-1] == ":" and len(stripped) < LONGEST_HEADING
             self._looks_back = is_heading and _BEST_FOLLOWS.search(stripped) is not None
@@ -387,6 +380,23 @@ class LineMetrics(AbstractSource):
             return []
         message = f"{self._cut_lines} lines were longer than {LONGEST_LINE:,} characters; only their start was read"
         return [Note("stdout.long-lines", message)]
+
+
+def _may_begin_an_object(line: str) -> bool:
+    """Whether an object may begin in this line that does not end in it; cheap."""
+    return line.rstrip()[-1:] in ("{", "[", ",") and ("{" in line or line.strip() == "[")
+
+
+def _cut_off_in(line: str) -> Row | None:
+    from isorun.sources.objects import cut_off_in  # noqa: PLC0415  most trainings print no object
+
+    return cut_off_in(line)
+
+
+def _pieces_of_an_object(line: str) -> list[LeftOut]:
+    from isorun.sources.objects import pieces_of_an_object  # noqa: PLC0415  most trainings print no object
+
+    return pieces_of_an_object(line)
 
 
 def _nothing_in(line: str) -> Row:
@@ -418,314 +428,3 @@ def _is_promising(line: str) -> bool:
         return True
     lowered = line.lower()
     return any(word in lowered for word in _WORDS)
-
-
-MOST_METRICS = 1_000
-MOST_POINTS_TOGETHER = 4_000_000
-MOST_NAMES_IN_NOTE = 20
-LONGEST_EXAMPLE = 200
-
-
-class Timeline:
-    """Gathers the rows of one run; memory is bounded however much the run prints.
-
-    A bar that begins again within an epoch is an evaluation (Keras `evaluate`): its names get the prefix "eval_", a
-    third bar's "eval2_", so that it does not overwrite what the epoch's own bar said.
-    """
-
-    def __init__(self) -> None:
-        self._clock = Clock()
-        self._points: dict[str, SeenPoints] = {}
-        self._rows = 0
-        self._last_clock_row = 0
-        self._count = 0
-        self._not_taken: dict[str, str] = {}
-        self._left_out: dict[str, dict[str, str]] = {}
-        self._mixed: set[str] = set()
-        self._unclear: set[str] = set()  # some of its values are not known: the last may be one of them
-        self._too_many_names = False
-        self._kept: dict[str, float] = {}
-        self._told_rows = 0
-
-    def add(self, row: Row, seconds: float, line: str, source: str) -> None:
-        """Take in one row. source: the start of its metrics' origins ("stdout")."""
-        if row.above is not None:
-            self.add(row.above, seconds, line, source)
-        self._clock.restarts += row.restarts
-        self._rows += 1
-        for value in row.doubtful:
-            self._remember_not_taken(value, line)
-        for item in row.left_out:
-            if item.why in _ALL_UNCLEAR and len(self._unclear) < MOST_METRICS:
-                self._unclear.add(item.name)
-            names = self._left_out.setdefault(item.why, {})
-            if len(names) < MOST_NAMES_IN_NOTE:
-                names.setdefault(item.name, _quoted(line))
-        if not row.table:
-            self._clock.follow(row)
-            if row.epoch is not None or row.step is not None:
-                self._last_clock_row = self._rows
-        if row.values and not (self._clock.is_late and row.total):
-            self._put_all(row, seconds, line, source)
-
-    def looking_back(self, row: Row) -> Row:
-        """The row without the metrics that have values: a line that looks back at the best says them again.
-
-        They are no further points, but what the training ends with: the model of that round is the one it keeps.
-        """
-        self._kept = {value.name: value.value for value in row.values if value.name in self._points}
-        row.values = [value for value in row.values if value.name not in self._points]
-        if not row.values:
-            row.epoch = row.step = None
-        return row
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the output has told anything of the training: a metric, an epoch or a step."""
-        return bool(self._points) or self._clock.now is not None
-
-    def latest(self) -> Mapping[str, Any]:
-        """See `LineMetrics.latest`. Nothing is kept for it while lines come in: they come by the million."""
-        changed = {name: item for name, item in self._points.items() if item.last_row > self._told_rows}
-        for item in changed.values():
-            self._count -= item.put_in_order()
-        new = {name: item for name, item in changed.items() if item.values}
-        self._told_rows = self._rows
-        if not new:
-            return {}
-        newest = max(new.values(), key=lambda item: item.last_row)
-        has_step = self._clock.now is not None or newest.moment < -1
-        values = {name: item.values[-1] for name, item in new.items()}
-        return {"t": newest.seconds[-1], "step": newest.steps[-1] if has_step else None, "values": values}
-
-    def found(self, notes: tuple[Note, ...] = ()) -> Found:
-        """All that was gathered."""
-        for item in self._points.values():
-            item.put_in_order()
-        for name in [name for name in self._unclear if name in self._points and not self._points[name].by_user]:
-            del self._points[name]
-        points = {name: item for name, item in self._points.items() if item.values}
-        ends = {name: end for name, item in points.items() if (end := item.after_the_last()) is not None}
-        results = {name: item.values[-1] for name, item in points.items() if self._is_result(item)}
-        return Found(
-            series={name: item.series() for name, item in points.items()},
-            results=results | ends | {name: value for name, value in self._kept.items() if name in points},
-            origins={name: item.origin for name, item in points.items()},
-            examples={name: item.example for name, item in points.items()},
-            notes=(*notes, *self._notes()),
-        )
-
-    def _is_evaluation(self, row: Row) -> bool:
-        clock = self._clock
-        is_later_bar = row.total > 0 and clock.passes > 0 and row.epoch is None and not row.split
-        return is_later_bar and clock.now is not None and not row.by_user
-
-    def _put_all(self, row: Row, seconds: float, line: str, source: str) -> None:
-        is_evaluation = row.total > 0 and self._is_evaluation(row)
-        moment, step = self._moment_of(row)
-        clock = not row.total and (row.epoch is not None or row.step is not None)  # a bar's values are running ones
-        all_points, by_user, final = self._points, row.by_user, row.final or is_evaluation
-        if self._kept:
-            self._kept = {
-                name: kept for name, kept in self._kept.items() if all(name != one.name for one in row.values)
-            }
-        for value in row.values:
-            name, number, _, fraction = value
-            if is_evaluation:
-                name = self._evaluation_name(name)
-            points = all_points.get(name)
-            if points is not None and (value.form == CLASS_REPORT) != points.of_report:
-                name = self._name_beside_report(name, points)
-                points = all_points.get(name)
-            if points is None or points.by_user != by_user:
-                points = self._points_of(name, value, row, line, source)
-            if points is None:
-                continue
-            if row.table != points.table or row.table:
-                self._count -= points.follow_table(row.table, step)
-            if step is None and points.repeats(number, "bar" if row.total else value.form.rstrip("%")):
-                points.last_row, points.final = self._rows, final
-                continue
-            self._count += points.put(moment, step, seconds, number, self._count >= MOST_POINTS_TOGETHER, clock=clock)
-            points.last_row = self._rows
-            points.final = final
-            if points.fraction != fraction:
-                self._mixed.add(name)
-
-    def _evaluation_name(self, name: str) -> str:
-        number = "" if self._clock.passes == 1 else str(self._clock.passes)
-        return name if has_split(name) else f"eval{number}_{name}"
-
-    def _name_beside_report(self, name: str, points: SeenPoints) -> str:
-        """The name of a value where a classification report has the same one: the report's, rounded, is another."""
-        beside = f"report_{name}"
-        if not points.of_report:
-            return beside
-        self._points[beside] = self._points.pop(name)
-        return name
-
-    def _moment_of(self, row: Row) -> tuple[int, float | None]:
-        """Moments of tables are negative, so that they never meet those of the clock; -1 stands for "none yet"."""
-        if row.table and row.epoch is not None:
-            return -2 - int(row.epoch), row.epoch
-        clock = self._clock
-        now = clock.now
-        if now is None and not row.total:
-            clock.moment += 1
-        return clock.moment, now
-
-    def _points_of(self, name: str, value: MetricValue, row: Row, line: str, source: str) -> SeenPoints | None:
-        """New points for a name, also in place of what was found by itself before the user's pattern did."""
-        known = self._points.get(name)
-        if known is not None and known.by_user:
-            return None
-        if known is None and len(self._points) >= MOST_METRICS:
-            self._too_many_names = True
-            return None
-        self._count -= len(known.values) if known else 0
-        points = SeenPoints(
-            f"{source}: {value.form}", plain(line).strip()[:LONGEST_EXAMPLE], value.fraction, row.by_user
-        )
-        points.of_report = value.form == CLASS_REPORT
-        self._points[name] = points
-        return points
-
-    def _is_result(self, points: SeenPoints) -> bool:
-        """Final values come after the last epoch, and either say so or stand alone."""
-        after_the_last_epoch = points.last_row > self._last_clock_row
-        return after_the_last_epoch and (points.final or len(points.values) == 1)
-
-    def _remember_not_taken(self, value: MetricValue, line: str) -> None:
-        """Whole numbers in passing are counts and settings, not worth a note."""
-        if len(self._not_taken) < MOST_NAMES_IN_NOTE and not value.value.is_integer():
-            self._not_taken.setdefault(value.name, _quoted(line))
-
-    def _notes(self) -> list[Note]:
-        items = self._points.items()
-        notes = [
-            Note("stdout.limit", f"metric {name!r} has more than {MOST_POINTS:,} values; later ones replaced the last")
-            for name, item in items
-            if item.cut
-        ]
-        if self._too_many_names:
-            notes.append(Note("stdout.names", f"the output has more than {MOST_METRICS:,} names; only these are kept"))
-        notes += [
-            Note("stdout.scale", f"metric {name!r} was printed both as a percentage or count and as a plain number")
-            for name in sorted(self._mixed)
-        ]
-        notes += [note for name, item in items if (note := _note_on_moments(name, item)) is not None]
-        if self._clock.restarts:
-            message = (
-                f"the epochs began again {self._clock.restarts} times; their values follow each other in the series"
-            )
-            notes.append(Note("stdout.restart", message))
-        if unclear := [name for name, item in items if item.unclear]:
-            why = "the rows of a table have the same epoch twice and are in no order"
-            notes.append(Note("stdout.left-out", f"left out: {', '.join(unclear[:MOST_NAMES_IN_NOTE])}: {why}"))
-        return [*notes, *self._left_out_notes(), *self._not_taken_note()]
-
-    def _left_out_notes(self) -> list[Note]:
-        """What is left out altogether, and of which metrics some values are: the best one may be among them."""
-        notes = []
-        for why, names in self._left_out.items():
-            left = [name for name in names if name not in self._points]
-            if left:
-                message = f"left out: {', '.join(left)}: {why} (first in {names[left[0]]!r})"
-                notes.append(Note("stdout.left-out", message))
-            notes += [
-                Note("stdout.values-left-out", f"values of {name!r} were left out: {why} (first in {line!r})")
-                for name, line in names.items()
-                if name in self._points and why != _BESIDE_SETTINGS
-            ]
-        return notes
-
-    def _not_taken_note(self) -> list[Note]:
-        left = [name for name in self._not_taken if name not in self._points]
-        if not left:
-            return []
-        message = (
-            f"not read as metrics: {', '.join(left)} (first in {self._not_taken[left[0]]!r}); name them by a pattern"
-        )
-        return [Note("stdout.not-taken", message)]
-
-
-def _quoted(line: str) -> str:
-    """The start of a line as a note shows it: what moves a cursor or colours a word is no part of what was said."""
-    return " ".join(plain(line).split())[:80]
-
-
-def _note_on_moments(name: str, item: SeenPoints) -> Note | None:
-    """What is to be known where a metric was printed without an epoch, beside others or alone."""
-    if item.without_step > 1:
-        message = f"was printed {item.without_step} times without an epoch or step: taken for one training"
-        return Note("stdout.no-epoch", f"metric {name!r} {message}")
-    if item.replaced and item.changed:
-        message = "was printed with its epoch and again without one: the last of each epoch counts"
-        return Note("stdout.replaced", f"metric {name!r} {message}")
-    if item.after_end > 1:
-        message = f"was printed with {item.after_end} other values after the last epoch: the last is its final one"
-        return Note("stdout.after-end", f"metric {name!r} {message}")
-    return None
-
-
-class Clock:
-    """Follows the rows of the output.
-
-    moment: a number that changes when an epoch, step or bar begins. epoch, step: the current ones, None before the
-    first. restarts: how often the epochs began again at a lower number (folds, several trainings in one run).
-    is_late: the last row is one of a bar that has since gone on: lines of several processes may change places.
-    """
-
-    def __init__(self) -> None:
-        self.moment = 0
-        self.epoch: float | None = None
-        self.step: float | None = None
-        self.restarts = 0
-        self.passes = 0
-        self.is_late = False
-        self._bar = (0, 0)
-        self._bar_names: AbstractSet[str] = frozenset()
-
-    @property
-    def now(self) -> float | None:
-        """The step that values get now; None when the output has named neither epochs nor steps."""
-        return self.epoch if self.epoch is not None else self.step
-
-    def follow(self, row: Row) -> None:
-        """Take in where the row says the training is."""
-        self.is_late = False
-        if row.epoch is not None:
-            self._enter_epoch(row.epoch)
-        elif row.step is not None and self.epoch is None and row.step != self.step:
-            self.step = row.step
-            self.moment += 1
-        if row.total and row.values and row.epoch is None and not row.split:
-            self._follow_bar(row)
-
-    def _enter_epoch(self, epoch: float) -> None:
-        if epoch == self.epoch:
-            return
-        self.restarts += self.epoch is not None and epoch < self.epoch
-        self.epoch = epoch
-        self.moment += 1
-        self.passes = 0
-        self._bar, self._bar_names = (0, 0), frozenset()
-
-    def _follow_bar(self, row: Row) -> None:
-        names = {value.name for value in row.values}
-        count, total = self._bar
-        self.is_late = row.total == total > count > row.count > count // 2
-        if self.is_late:
-            return
-        if self._begins_again(row, names):
-            self.passes += 1
-            self.moment += self.now is None
-        self._bar, self._bar_names = (row.count, row.total), names
-
-    def _begins_again(self, row: Row, names: AbstractSet[str]) -> bool:
-        """Whether this is another bar: it went back, counts to another total, or a full bar lost some of its names."""
-        count, total = self._bar
-        if not total:
-            return False
-        lost_names = count == total == row.count and names < self._bar_names
-        return row.count < count or row.total != total or lost_names

@@ -16,6 +16,7 @@ from typing import Any
 
 from isorun.sources.rows import (
     EPOCH,
+    SHOWN_NUMBER,
     STEP,
     UNCLEAR_COMMA,
     LeftOut,
@@ -25,6 +26,7 @@ from isorun.sources.rows import (
     is_metric,
     is_never,
     read_number,
+    unwrapped,
 )
 
 __all__ = [
@@ -33,30 +35,21 @@ __all__ = [
     "Objects",
     "cut_off_in",
     "flattened",
-    "may_begin_an_object",
     "number_in",
     "pieces_of_an_object",
     "read_structured",
-    "unwrapped",
 ]
 
 EPOCH_KEYS = frozenset(["epoch", "ep"])
 STEP_KEYS = frozenset(["step", "global_step", "iteration", "iter", "steps", "_step"])
 
-_NUMBER = r"[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)"
 _PAIR = re.compile(
     rf"""(?P<quote>['"])(?P<key>[^'"]{{1,200}})(?P=quote)\s*:\s*
-        (?:(?P<mark>['"])(?P<text>[^'"]{{1,40}})(?P=mark)|(?P<number>{_NUMBER}))(?=\s*(?:,(?!\d)|}}))""",
+        (?:(?P<mark>['"])(?P<text>[^'"]{{1,40}})(?P=mark)|(?P<number>{SHOWN_NUMBER}))(?=\s*(?:,(?!\d)|}}))""",
     re.VERBOSE,
 )
-# A number as numpy, torch, TensorFlow and JAX show it; what else stands in the brackets says nothing about its value.
-_WRAPPED = re.compile(
-    rf"(?:np\.\w+|(?:torch\.)?tensor|tf\.Tensor|array|(?:Device)?Array)\(\s*(?P<number>{_NUMBER})"
-    r"(?:,[^()]{0,200}(?:\([^()]{0,100}\)[^()]{0,200}){0,3})?\)"
-)
-_SHOWN_TENSOR = re.compile(rf"<tf\.Tensor:[^<>]{{0,200}}numpy=(?P<number>{_NUMBER})>")
 _BARE_WORD = re.compile(r"(?<![\w'\"])-?(?:nan|inf|NaN|Infinity)(?![\w'\"])")
-_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'")
+_STRINGS = {'"': re.compile(r'"(?:[^"\\]|\\.)*+"'), "'": re.compile(r"'(?:[^'\\]|\\.)*+'")}
 _CONTINUES = re.compile(
     r"\s*(?:[\"'{}\[\](),]|[-+]?\.?\d|(?:nan|NaN|null|None|[Tt]rue|[Ff]alse|-?Infinity|np\.|tensor)\b)"
 )
@@ -68,15 +61,6 @@ _UNREADABLE = "part of an object over several lines that is not whole"
 _CUT = "part of an object that is cut off"
 _OPENED = re.compile(r"\{\s*[\"'][^\"']{1,200}[\"']\s*:")
 _KEY = re.compile(r"[\"']([^\"']{1,200})[\"']\s*:")
-
-
-def unwrapped(line: str) -> str:
-    """The line with "tensor(0.5, device='cuda:0')", "np.float64(0.5)" and the like written as 0.5."""
-    if "ensor(" in line or "np." in line or "rray(" in line:
-        line = _WRAPPED.sub(lambda found: found["number"], line)
-    if "<tf.Tensor" in line:
-        line = _SHOWN_TENSOR.sub(lambda found: found["number"], line)
-    return line
 
 
 def read_structured(line: str) -> Row | None:
@@ -144,11 +128,6 @@ def cut_off_in(line: str) -> Row | None:
     return Row(left_out=[LeftOut(name, _CUT) for name in names if is_metric(name)])
 
 
-def may_begin_an_object(line: str) -> bool:
-    """Whether an object may begin in this line that does not end in it; cheap."""
-    return line.rstrip()[-1:] in ("{", "[", ",") and ("{" in line or line.strip() == "[")
-
-
 class Objects:
     """Gathers the lines of an object, from the bracket that opens it to the one that closes it; bounded."""
 
@@ -212,8 +191,23 @@ class Objects:
     def _add(self, line: str) -> None:
         self._lines.append(line)
         self._characters += len(line)
-        bare = _QUOTED.sub("", line)
+        bare = _without_strings(line)
         self._depth += sum(map(bare.count, "{[(")) - sum(map(bare.count, "}])"))
+
+
+def _without_strings(line: str) -> str:
+    """The line without what stands in quotes. A quote that never closes is none, and so is each later one of its kind.
+
+    Looking for the end of each of them anew would take minutes for a line of quotes.
+    """
+    kept, start, marks = [], 0, "\"'"
+    while marks and (mark := re.compile(f"[{marks}]").search(line, start)) is not None:
+        string = _STRINGS[mark[0]].match(line, mark.start())
+        if string is None:
+            marks = marks.replace(mark[0], "")
+        kept.append(line[start : mark.end() if string is None else mark.start()])
+        start = mark.end() if string is None else string.end()
+    return "".join([*kept, line[start:]])
 
 
 def _rows_of(parsed: Any) -> list[Row]:

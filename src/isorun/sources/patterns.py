@@ -3,12 +3,9 @@ r"""The user's own patterns: regular expressions whose named groups say what is 
 `(?P<val_acc>[\d.]+)` names a metric; `(?P<metric>\w+)=(?P<value>[\d.]+)` reads the name too (`name` will also do);
 groups `epoch` and `step` say where the values belong.
 
-
----
-Regular expressions that can take exponential time.
-
-Python's matcher cannot be interrupted from another thread, so that a pattern which backtracks without end would hang
-the run that it watches. Such patterns have an unbounded repetition inside a repeated group.
+Some expressions take exponential time. Python's matcher cannot be interrupted from another thread, so that a pattern
+which backtracks without end would hang the run that it watches. Such patterns have an unbounded repetition inside a
+repeated group, and are refused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What one line of output says: some named values, and where in the training they belong.
 
 Trainings print lines of a few shapes, millions of times. A `Template` is what was learned from one of them: the same
-line with other digits says the same things with other numbers, which stand at the same places. `SeenPoints` is what
-the lines gave of one metric.
+line with other digits says the same things with other numbers, which stand at the same places.
 
 Names: a name counts by itself when one of its words is a metric word. Any other name counts only in company: on a line
 that also has an epoch, a step or a metric. Words for time, memory and settings never count.
@@ -20,15 +19,12 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Final, NamedTuple
-
-from isorun.study.records import Numbers, Series
 
 __all__ = [
     "COUNT",
     "EPOCH",
-    "MOST_POINTS",
+    "SHOWN_NUMBER",
     "SPLITS",
     "STEP",
     "TOKEN",
@@ -38,10 +34,10 @@ __all__ = [
     "LeftOut",
     "MetricValue",
     "Row",
-    "SeenPoints",
     "Span",
     "Template",
     "count_of",
+    "differ",
     "fraction_of",
     "has_split",
     "has_unclear_comma",
@@ -53,6 +49,7 @@ __all__ = [
     "name_of",
     "read_number",
     "split_in",
+    "unwrapped",
     "word_set",
     "written_number",
 ]
@@ -234,7 +231,7 @@ TOKEN = re.compile(
 )
 _MOST_DIGITS = 300
 _SURELY_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:(?:,\d{3}){2,}|,\d{3}\.)")
-_WITH_COMMA = re.compile(r"[-+]?\d+(?:[.,]\d+)*,\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?\s*%?$")
+_WITH_COMMA = re.compile(r"[-+]?\d++(?:\.\d++)*+,\d++(?:[.,]\d++)*+(?:[eE][-+]?\d++)?\s*+%?$")
 UNCLEAR_COMMA: Final = "the comma in its number may be decimal or part thousands"
 
 
@@ -271,6 +268,24 @@ def fraction_of(written: str) -> float:
     """The fraction that a percentage stands for, rounded once: "97.4" is 0.974, not 0.9740000000000001."""
     takes_exponent = written[-1] in "0123456789." and "e" not in written.lower()
     return float(f"{written}e-2") if takes_exponent else float(written) / 100
+
+
+SHOWN_NUMBER: Final = r"[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)"
+# A number as numpy, torch, TensorFlow and JAX show it; what else stands in the brackets says nothing about its value.
+_WRAPPED = re.compile(
+    rf"(?:np\.\w+|(?:torch\.)?tensor|tf\.Tensor|array|(?:Device)?Array)\(\s*(?P<number>{SHOWN_NUMBER})"
+    r"(?:,[^()]{0,200}(?:\([^()]{0,100}\)[^()]{0,200}){0,3})?\)"
+)
+_SHOWN_TENSOR = re.compile(rf"<tf\.Tensor:[^<>]{{0,200}}numpy=(?P<number>{SHOWN_NUMBER})>")
+
+
+def unwrapped(line: str) -> str:
+    """The line with "tensor(0.5, device='cuda:0')", "np.float64(0.5)" and the like written as 0.5."""
+    if "ensor(" in line or "np." in line or "rray(" in line:
+        line = _WRAPPED.sub(lambda found: found["number"], line)
+    if "<tf.Tensor" in line:
+        line = _SHOWN_TENSOR.sub(lambda found: found["number"], line)
+    return line
 
 
 Span = tuple[int, int]
@@ -361,14 +376,15 @@ class Row:
         self.by_value = self.by_value or len({value.name for value in self.values}) < len(self.values)
         first: dict[str, float] = {}
         doubled = {
-            value.name for value in self.values if _differ(first.setdefault(value.name, value.value), value.value)
+            value.name for value in self.values if differ(first.setdefault(value.name, value.value), value.value)
         }
         if doubled:
             self.values = [value for value in self.values if value.name not in doubled]
             self.left_out += [LeftOut(name, "two values of it on one line") for name in sorted(doubled)]
 
 
-def _differ(one: float, other: float) -> bool:
+def differ(one: float, other: float) -> bool:
+    """Whether two values are different ones; nan is like nan."""
     return one != other and not (math.isnan(one) and math.isnan(other))
 
 
@@ -451,138 +467,3 @@ def _same(one: Row, other: Row) -> bool:
         (row.values, row.epoch, row.step, row.count, row.total, row.split, row.final) for row in (one, other)
     )
     return repr(first) == repr(second)
-
-
-MOST_POINTS = 1_000_000
-
-
-@dataclass(slots=True)
-class SeenPoints:
-    """The points of one metric, and what is remembered about the line it was seen in first and last.
-
-    moment: the moment of the last point. last_row: the running number of the row that gave the last point.
-    final: whether that row said that its values are final. cut: whether points were given up at the limit.
-    table: the table of epochs that the last point is a row of (0 for none), table_from: where its points begin,
-    mixed_up: whether its epochs went back. unclear: whether points of a table were left out for that.
-    of_report: whether the points are from a classification report. without_step: how many points had no step, told_by:
-    how the last of them was written.
-    with_clock: whether the line of the last point named its epoch itself. set_aside: the step, time and value that such
-    a line gave, where a line without an epoch has since given one. replaced: at how many moments that happened.
-    changed: how often such a line gave another value, after_end: how often since the last line with its epoch; an equal
-    value replaces nothing.
-    """
-
-    origin: str
-    example: str
-    fraction: bool
-    by_user: bool
-    steps: Numbers = field(default_factory=Numbers)
-    seconds: Numbers = field(default_factory=Numbers)
-    values: Numbers = field(default_factory=Numbers)
-    moment: int = -1
-    last_row: int = 0
-    final: bool = False
-    cut: bool = False
-    table: int = 0
-    table_from: int = 0
-    mixed_up: bool = False
-    unclear: bool = False
-    of_report: bool = False
-    without_step: int = 0
-    told_by: str = ""
-    with_clock: bool = False
-    set_aside: tuple[float, float, float] | None = None
-    replaced: int = 0
-    changed: int = 0
-    after_end: int = 0
-
-    def follow_table(self, table: int, step: float | None) -> int:
-        """Note which table the next point is from, and whether its epochs go back; how many points were left out."""
-        if table == self.table:
-            self.mixed_up = self.mixed_up or (step is not None and bool(self.steps) and step < self.steps[-1])
-            return 0
-        left_out = self.put_in_order()
-        self.table, self.table_from = table, len(self.values)
-        return left_out
-
-    def put_in_order(self) -> int:
-        """Put the points of a table that was sorted by something else in the order of its epochs.
-
-        Epochs that begin again at the lowest one (folds below each other) stay as they are. Where an epoch stands there
-        twice otherwise, nothing says which is the last: the points are left out. How many were is returned.
-        """
-        if not self.mixed_up:
-            return 0
-        self.mixed_up, start = False, self.table_from
-        steps = self.steps[start:]
-        order = sorted(range(len(steps)), key=steps.__getitem__)
-        if len(set(steps)) == len(steps):
-            for column in (self.steps, self.values):
-                column[start:] = Numbers(column[start + place] for place in order)
-            return 0
-        if all(after >= before or after == steps[order[0]] for before, after in pairwise(steps)):
-            return 0
-        for column in (self.steps, self.seconds, self.values):
-            del column[start:]
-        self.unclear, self.moment = True, -1
-        return len(steps)
-
-    def repeats(self, value: float, form: str) -> bool:
-        """Whether a value without a step is told once more: by a bar or a table, say, and then by the script itself."""
-        told_by, self.told_by = self.told_by, form
-        return bool(self.without_step) and told_by != form and not _differ(value, self.values[-1])
-
-    def put(self, moment: int, step: float | None, seconds: float, value: float, full: bool, *, clock: bool) -> bool:
-        """Add a point, or replace the last one when it is of the same moment or there is no room; whether added.
-
-        full: there is no room for any further point. clock: the line says itself where in the training it stands.
-        """
-        count = len(self.values)
-        if count and (moment == self.moment or full or count >= MOST_POINTS):
-            self.cut = self.cut or moment != self.moment
-            if clock != self.with_clock or self.set_aside is not None:
-                self._meet_without_clock(clock, is_another=_differ(value, self.values[-1]))
-            self._replace_last(step, seconds, value)
-            self.moment = moment
-            return False
-        self.with_clock, self.set_aside = clock, None
-        self.steps.append(count if step is None else step)
-        self.without_step += step is None
-        self.seconds.append(seconds)
-        self.values.append(value)
-        self.moment = moment
-        return True
-
-    def _replace_last(self, step: float | None, seconds: float, value: float) -> None:
-        self.steps[-1] = self.steps[-1] if step is None else step
-        self.seconds[-1] = seconds
-        self.values[-1] = value
-
-    def _meet_without_clock(self, clock: bool, *, is_another: bool) -> None:
-        """Keep what a line with its epoch gave, until it is known whether this line's is the value after the end."""
-        if clock:
-            self.with_clock, self.set_aside = True, None
-            return
-        if self.with_clock:
-            self.set_aside = self.steps[-1], self.seconds[-1], self.values[-1]
-            self.with_clock = False
-            self.replaced += 1
-            self.after_end = 0
-        self.changed += is_another
-        self.after_end += is_another
-
-    def after_the_last(self) -> float | None:
-        """The value that came after the last epoch and is none of its own; that epoch gets its own value back.
-
-        Lines without an epoch that come in other epochs, too, belong to the epochs: then there is none.
-        """
-        if self.set_aside is None or self.replaced > 1:
-            return None
-        value = self.values[-1]
-        self.steps[-1], self.seconds[-1], self.values[-1] = self.set_aside
-        self.set_aside, self.replaced = None, 0
-        return value
-
-    def series(self) -> Series:
-        """The points as a record keeps them, without a copy: there may be millions."""
-        return Series(self.steps, self.seconds, self.values)

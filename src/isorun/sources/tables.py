@@ -8,8 +8,7 @@ A mark beside a number or after the last column ("0.81*", "saved") is no value; 
 left out, and told.
 Other tables are read where each row is one metric: Lightning's list after `test`, "metric | value", the boxes of
 Stable-Baselines3, the classes and averages of scikit-learn's classification report, the row "all" of Ultralytics; and
-where each row is a split of the data. The rounds of CatBoost are a table without a heading: their values have the name
-of a split, and which metric it is is not said.
+where each row is a split of the data.
 
 A table whose rows are models, folds or seeds gives nothing: which of them is the result is for the reader to say. Runs
 that stand one below the other, only the first row of each named, follow each other as trainings do.
@@ -37,7 +36,7 @@ from isorun.sources.rows import (
     word_set,
 )
 
-__all__ = ["CLASS_REPORT", "Tables", "may_head_a_table", "read_catboost"]
+__all__ = ["CLASS_REPORT", "Tables", "may_head_a_table"]
 
 CLASS_REPORT: Final = "classification report"
 _RULE = re.compile(r"^[\s\-=+|:─━═┄┈┆┏┓┡┩┳╇┃│┗┛┴└┘├┤┼┬╰╯╭╮╒╤╕╞╪╡╘╧╛┌┐║╔╗╚╝╠╣╦╩╬╟╢╶╴╷╵]*$")
@@ -670,17 +669,3 @@ _LONGEST_BOX = 200
 def _is_section(line: str) -> bool:
     """Whether a line is a name and a slash in a box; "| epoch 1 | 200/ 2983 batches | loss 7.62" is none."""
     return line[:2] == "| " and "/ " in line and _SECTION.match(line.strip()) is not None
-
-
-_CATBOOST = re.compile(r"\s*(?P<round>\d{1,9}):\t(?P<values>(?:learn|test): .*?)\s*(?:total: .*)?$")
-_CATBOOST_VALUE = re.compile(r"(?P<name>learn|test\d*|best): (?P<value>\S+)")
-
-
-def read_catboost(line: str) -> Row | None:
-    r"""The values of one round of CatBoost ("0:\tlearn: 0.90\ttest: 0.94\tbest: 0.94 (0)\ttotal: 52.7ms"), or None."""
-    found = _CATBOOST.match(line)
-    if found is None:
-        return None
-    numbers = {part["name"]: read_number(part["value"]) for part in _CATBOOST_VALUE.finditer(found["values"])}
-    values = [MetricValue(name, value, "name: value") for name, value in numbers.items() if value is not None]
-    return Row(values, step=float(found["round"]))

@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 
 from isorun.errors import said_by
 from isorun.sources import Found, is_plain_file, merged
-from isorun.sources.files import FileRead, begins_again, read_data_text, reader_of
+from isorun.sources.files import FileRead, begins_again, counts, read_data_text, reader_of
 from isorun.sources.rows import is_metric, is_never
 from isorun.study.records import Note, Series
 
@@ -50,6 +50,7 @@ _MLFLOW_RUN: Final = re.compile(r"^(?P<run>.*/[0-9a-f]{32}/metrics)/")
 _NUMBERED: Final = re.compile(r"\d+")
 _LONG_NUMBER: Final = re.compile(r"\d{6,}")
 _ROUNDING: Final = 1e-5
+_LINES_OF_ONE_ROW: Final = 2
 _T = TypeVar("_T")
 
 
@@ -208,10 +209,12 @@ def _read(path: Path, run: Looked) -> Found:
 def _read_text(text: str, suffix: str, file: FileRead) -> Found:
     """Rows or a table; what a program wrote into a log is read like its output."""
     first = text.lstrip().partition("\n")[0]
+    names = [word.strip(' \t"') for word in re.split("[,;\t]", first)]
+    if suffix in (".csv", ".tsv"):
+        return _read_table(text, names, file)
     if suffix not in (".log", ".txt") or first[:1] == "{":
         return read_data_text(text, ".jsonl" if suffix in (".log", ".txt") else suffix, file)
-    names = [word.strip().lower() for word in re.split("[,;\t]", first)]
-    if len(names) > 1 and {"epoch", "step", "iter", "iteration"} & set(names):  # Keras' CSVLogger is often given a .log
+    if len(names) > 1 and any(map(counts, names)):  # Keras' CSVLogger is often given a .log
         return read_data_text(text, ".csv", file)
     if suffix == ".txt":
         return Found()
@@ -219,6 +222,17 @@ def _read_text(text: str, suffix: str, file: FileRead) -> Found:
 
     found = scan_text(text)
     return replace(found, origins=dict.fromkeys(found.origins, f"file: {file.shown}"), notes=())
+
+
+def _read_table(text: str, names: list[str], file: FileRead) -> Found:
+    """What its header rules out is not parsed: tables of data and predictions are large."""
+    metrics = [name for name in names if is_metric(name)]
+    if not metrics:
+        return Found()
+    if not any(map(counts, names)) and text.count("\n") > _LINES_OF_ONE_ROW:
+        why = f"left out: {metrics[0]}: several values without an epoch or a step ({file.shown})"
+        return Found(notes=(Note("files.left-out", why),))
+    return read_data_text(text, ".csv", file)
 
 
 def _named_well(found: Found, *, sure: bool) -> Found:
@@ -261,7 +275,8 @@ def _why_not(found: Found, files: list[Path], run: Looked) -> str:
 
 def _shown(path: Path, run: Looked) -> str:
     """The path as the user knows it; what cannot be printed is shown as ?, which as a pattern matches it, too."""
-    for folder, start in ((run.run_folder, "{run_dir}/"), (run.folder, "")):
+    places = ((run.folder, ""), (run.run_folder, "{run_dir}/"))
+    for folder, start in places if run.folder.is_relative_to(run.run_folder) else reversed(places):
         if path.is_relative_to(folder):
             return _printable(start + path.relative_to(folder).as_posix())
     return _printable(str(path))
@@ -301,7 +316,7 @@ def relied_on(files: Sequence[WrittenFile]) -> Found:
     taken: dict[str, WrittenFile] = {}
     notes: list[Note] = []
     for name, having in holders.items():
-        longest = max(having, key=lambda part: len(part.found.series[name].values))
+        longest = max(having, key=lambda part: (len(part.found.series[name].values), len(part.found.series)))
         other = next((one for one in having if not _agree(one.found.series[name], longest.found.series[name])), None)
         if other is None:
             taken[name] = longest

@@ -21,6 +21,7 @@ from .frameworks.base import framed
 
 DEFAULT_NAME = "predictions"
 
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 # dtype name, array typecode, lowest and highest value; the first that fits is taken.
 _INTEGER_TYPES = (
     ("uint8", "B", 0, 2**8 - 1),
@@ -54,7 +55,7 @@ def digest(obj: Any, most_bytes: int | None = None) -> str:
 
 
 def _leaves(name: str, obj: Any) -> Iterator[tuple[str, Any]]:
-    children = _children(obj)
+    children = None if type(obj) in _PLAIN else _children(obj)  # a forest has a hundred thousand of them
     if children is None:
         yield name, obj
         return

@@ -19,7 +19,7 @@ from .recorder import Recorder
 CLOCK = "the clock"
 SYSTEM = "the system's entropy"
 
-_BEGAN = time.time() - 5.0
+_began = time.time()
 _SCALES = (1, 10**3, 10**6, 10**9)
 # Ranks and workers add their number to a time.
 _ADDED = 1_000
@@ -34,6 +34,8 @@ def watch(told: Callable[[str], None] | None) -> None:
 
     No level answers entropy itself: names of temporary files and keys must not be the same in two runs.
     """
+    global _began  # noqa: PLW0603  a fork server has loaded this long before
+    _began = time.time()
 
     def watched(original: Callable[..., bytes], named: str) -> Callable[..., bytes]:
         @functools.wraps(original)
@@ -92,11 +94,14 @@ def made_of(value: Any, call: str, where: Callable[[], str]) -> str:
 
 
 def _is_time(value: float) -> bool:
-    """Whether it is a time since the process began, in seconds or parts of them."""
-    if value < _BEGAN:
+    """Whether it is a time since the process began, in seconds or parts of them, and nobody gave it from outside."""
+    if value < int(_began):
         return False
     now = time.time()
-    return any(_BEGAN * scale <= value <= now * scale + _ADDED for scale in _SCALES)
+    if not any(int(_began * scale) <= value <= now * scale + _ADDED for scale in _SCALES):
+        return False
+    text = str(value)
+    return not any(text in given for given in (*sys.argv, *os.environ.values()))
 
 
 def _gives(draw: bytes, value: int) -> bool:

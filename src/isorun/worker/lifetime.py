@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Callable
 
 from . import api, frameworks, jobs, levels, touched
 from .frameworks.base import ImportWatcher, Watch
-from .recorder import Recorder, activate, guarded
+from .recorder import INITIAL_WEIGHTS, Recorder, activate, guarded
 from .usercode import follow_imports, loading, main_script, started_in, tell_as_loaded, users_sources
 
 if TYPE_CHECKING:
@@ -238,7 +238,8 @@ class Closer:
     def _tell_missing_digest(self) -> None:
         """Say why a run has no digest, unless that was said; nothing where no framework is that has weights."""
         recorder = self._recorder
-        if not recorder.is_main_process or recorder.digest_names or recorder.has_noted("no-digest"):
+        told = recorder.digest_names - {INITIAL_WEIGHTS}
+        if not recorder.is_main_process or told or recorder.has_noted("no-digest"):
             return
         for framework, _ in frameworks.imported():
             if framework.undigested:

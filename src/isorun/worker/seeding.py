@@ -253,11 +253,13 @@ class SeedTaker:
         if not tasks.current():
             self._own.add(call)
 
-    def pool_made(self, name: str) -> None:
-        """Tell that the tasks of a pool have streams of their own."""
+    def pool_made(self, name: str, of_threads: bool) -> None:
+        """Tell that the tasks of a pool have streams of their own; threads have all generators of the process."""
         where = calling().where
+        if of_threads:
+            return self._recorder.left_open(f"threads of {name} at {where} take turns at generators of the process")
         message = f"tasks of {name} at {where} draw from streams of their own, whichever process has them"
-        self._recorder.note_at("process-seeded", (name, where), message)
+        return self._recorder.note_at("process-seeded", (name, where), message)
 
     def _tell_ranks(self, seed: int) -> None:
         """The first rank tells what the others start from: most of them have nothing else to say, and leave no file."""

@@ -21,7 +21,7 @@ _POOLS_APART = 2**32
 
 _here = threading.local()
 _began: list[Callable[[], None]] = []
-_noticed: list[Callable[[str], None]] = []
+_noticed: list[Callable[[str, bool], None]] = []
 
 
 def current() -> tuple[Any, ...]:
@@ -49,14 +49,14 @@ def at_begin(began: Callable[[], None]) -> None:
     _began.append(began)
 
 
-def at_pools(noticed: Callable[[str], None]) -> None:
-    """Call `noticed` with what a pool of processes is called, where one is made."""
+def at_pools(noticed: Callable[[str, bool], None]) -> None:
+    """Call `noticed` where a pool is made, with what it is called and whether it has threads and no processes."""
     _noticed.append(noticed)
 
 
-def _notice(name: str) -> None:
+def _notice(name: str, of_threads: bool) -> None:
     for noticed in _noticed:
-        noticed(name)
+        noticed(name, of_threads)
 
 
 class _Told:
@@ -111,8 +111,8 @@ def _follow_made(pool: type) -> None:
         original(self, *args, **kwargs)
         if getattr(self, "_queue_count", None) == 0:
             self._queue_count = _POOLS_APART * counted("executor")
-        if "Thread" not in type(self).__name__ and not type(self).__module__.startswith("joblib."):
-            _notice(type(self).__name__)
+        if not type(self).__module__.startswith("joblib."):
+            _notice(type(self).__name__, "Thread" in type(self).__name__)
 
     pool.__init__ = initialise  # type: ignore[misc]
 
@@ -129,8 +129,8 @@ def _follow_joblib(module: ModuleType) -> None:
     @functools.wraps(call)
     def counting(self: Any, iterable: Iterable[Any]) -> Any:
         self.isorun_call = (*current(), "joblib", counted("joblib"))
-        if self.n_jobs != 1 and not getattr(self._backend, "uses_threads", False):
-            _notice("joblib.Parallel")
+        if self.n_jobs != 1:
+            _notice("joblib.Parallel", getattr(self._backend, "uses_threads", False))
         return call(self, iterable)
 
     @functools.wraps(dispatch)

@@ -109,8 +109,13 @@ def users_sources(
         file = str(getattr(module, "__file__", None) or "")
         if file.endswith(".py") and is_users_file(file) and not _is_part_of_library(name, modules):
             found.add(file)
-    homes = [str(home) for home in (folder, script.parent if script is not None else None) if home is not None]
-    return [Path(file) for file in sorted(found) if _is_kept(file, homes, environ)]
+    homes = [_prefix(str(home)) for home in (folder, script.parent if script is not None else None) if home is not None]
+    named = [_prefix(environ[name]) for name in _traces().variables if environ.get(name)]
+    # A run may work in its own folder: what lies around it is no cache then.
+    caches = tuple(cache for cache in named if not any(home != cache and home.startswith(cache) for home in homes))
+    variables = (environ[name] for name in ("TMPDIR", "TEMP", "TMP") if environ.get(name))
+    temporary = tuple(map(_prefix, (*_TEMPORARY, *variables)))
+    return [Path(file) for file in sorted(found) if _is_kept(file, homes, caches, temporary)]
 
 
 def _is_part_of_library(name: str, modules: Mapping[str, ModuleType]) -> bool:
@@ -120,28 +125,26 @@ def _is_part_of_library(name: str, modules: Mapping[str, ModuleType]) -> bool:
     return parent != name and bool(file) and not is_users_file(file)
 
 
-def _is_kept(file: str, homes: Sequence[str], environ: Mapping[str, str]) -> bool:
-    named = [environ[name] for name in _traces().variables if environ.get(name)]
-    # A run may work in its own folder: what lies around it is no cache then.
-    caches = [folder for folder in named if not any(_is_below(home, [folder]) for home in homes)]
-    temporary = [*_TEMPORARY, *(environ[name] for name in ("TMPDIR", "TEMP", "TMP") if environ.get(name))]
-    if _is_below(file, caches):
+def _is_kept(file: str, homes: Sequence[str], caches: tuple[str, ...], temporary: tuple[str, ...]) -> bool:
+    """All but the file are folders as `_prefix` spells them: a training may have a thousand files."""
+    if file.startswith(caches):
         return False
     if any(_is_near(file, home, temporary) for home in homes):
         return True
-    return not _is_below(file, temporary) and _traces().caches.isdisjoint(Path(file).parts)
+    return not file.startswith(temporary) and _traces().caches.isdisjoint(file.split(os.sep))  # noqa: PTH206  as above
 
 
 def _is_near(file: str, home: str, temporary: Sequence[str]) -> bool:
     """Whether a file is one of a project's folder; where that is the folder for all temporary files, no deeper."""
-    if not _is_below(file, [home]):
+    if not file.startswith(home):
         return False
-    folders = Path(file).relative_to(home).parts[:-1]
+    folders = file[len(home) :].split(os.sep)[:-1]  # noqa: PTH206  as above
     return not folders or (home not in temporary and _traces().caches.isdisjoint(folders))
 
 
-def _is_below(file: str, folders: Iterable[str]) -> bool:
-    return any(file.startswith(os.path.join(os.path.abspath(folder), "")) for folder in folders)  # noqa: PTH100, PTH118
+def _prefix(folder: str) -> str:
+    """What the names of all files below a folder begin with."""
+    return os.path.join(os.path.abspath(folder), "")  # noqa: PTH100, PTH118
 
 
 def started_in() -> Path | None:
@@ -346,5 +349,8 @@ def variables_asked_for(source: bytes) -> set[str]:
 
 
 def _seen_from(folder: Path | None, path: Path) -> str:
-    below = folder is not None and _is_below(str(path), [str(folder)])
-    return os.path.relpath(str(path), str(folder)) if below else str(path)
+    file, home = str(path), _prefix(str(folder)) if folder is not None else ""
+    if not home or not file.startswith(home):
+        return file
+    below = file[len(home) :]
+    return os.path.relpath(file, home) if "/." in f"/{below}" else below

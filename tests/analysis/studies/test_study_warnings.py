@@ -221,6 +221,39 @@ def test_no_metric_quotes_what_was_seen_and_not_taken():
     assert "no weights" not in message
 
 
+OFFER = Note("files.offered", "--file 'logs/*/m.csv' would read val_acc 0.7, f1 0.5 (other runs worked in this folder)")
+
+
+def test_no_metric_names_the_command_that_reads_what_is_there():
+    runs = [make_record(make_cell(repeat=place), notes=(OFFER,)) for place in range(8)]
+    command = " ".join(runs[0].cell.command)
+    next_step = warnings_of(make_study(levels=(Level.DEFAULT,)), runs)["no-metric"].next_step
+    assert next_step.startswith(f"isorun run --file 'logs/*/m.csv' --store NEW -- {command}, or files = [")
+
+
+def test_a_declared_metric_that_only_a_file_has_is_found_there():
+    study = make_study(metrics={"f1": Metric("f1", "higher")}, levels=(Level.DEFAULT,))
+    runs = [replace(run, notes=(OFFER,)) for run in with_results([0.5] * 8)]
+    assert "--file 'logs/*/m.csv'" in warnings_of(study, runs)["metric-not-logged"].next_step
+    other = make_study(metrics={"f": Metric("f", "higher")}, levels=(Level.DEFAULT,))
+    assert "--file" not in warnings_of(other, runs)["metric-not-logged"].next_step
+
+
+def test_files_that_were_relied_on_are_told_once_with_their_values():
+    read = Note("files.relied", "--file 'logs/*/m.csv' reads val_acc 0.7, f1 0.5")
+    runs = [replace(run, notes=(read,)) for run in with_results([0.5] * 8)]
+    told = warnings_of(make_study(metrics=DECLARED, levels=(Level.DEFAULT,)), runs)["metric-from-files"]
+    assert told.message.endswith("'logs/*/m.csv' (val_acc 0.7, f1 0.5)")
+    assert not told.voids
+
+
+def test_files_with_other_values_than_were_printed_are_told(study, records):
+    note = Note("files.differs", "val_acc was 0.9 at the end, and m.csv ends with 0.7")
+    condition = warnings_of(study, changed(records, Level.DEFAULT, notes=(note,)))["files-differ"]
+    assert "1 of 8 runs" in condition.message
+    assert condition.message.endswith(note.message)
+
+
 def test_what_a_level_answered_is_told_once_with_its_line(study, records):
     def notes(record):
         seed = hash(record.run_id)

@@ -25,7 +25,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from isorun.analysis.evidence.judged import MetricKind, is_bookkeeping, is_of_the_machine, kind_of
+from isorun.analysis.evidence.judged import (
+    MetricKind,
+    is_bookkeeping,
+    is_class_series,
+    is_of_the_machine,
+    kind_of,
+)
 from isorun.analysis.evidence.units import BOUNDS, distinct_among, significant_digits
 from isorun.analysis.samples import FloatArray
 from isorun.study.records import RunRecord, Seeded, Series
@@ -107,11 +113,15 @@ class DigestCount:
 
 @dataclass(frozen=True, slots=True)
 class IdenticalRuns:
-    """The finished runs of one group and one seed (None at level `default`)."""
+    """The finished runs of one group and one seed (None at level `default`).
+
+    differing: the metrics whose numbers, to the last bit, are not the same in all runs; times are none of them.
+    """
 
     seed: int | None
     runs: int
     digests: tuple[DigestCount, ...]
+    differing: tuple[str, ...] = ()
 
     def digest(self, name: str) -> DigestCount | None:
         """The count for one digest name; None when no run left it."""
@@ -130,7 +140,25 @@ def identical_runs(records: Sequence[RunRecord]) -> tuple[IdenticalRuns, ...]:
 def _of_seed(seed: int | None, records: Sequence[RunRecord]) -> IdenticalRuns:
     names = sorted({name for record in records for name in record.digests}, key=_digest_order)
     counts = tuple(_count(name, (record.digests.get(name) for record in records)) for name in names)
-    return IdenticalRuns(seed, len(records), counts)
+    return IdenticalRuns(seed, len(records), counts, _differing_metrics(records))
+
+
+def _differing_metrics(records: Sequence[RunRecord]) -> tuple[str, ...]:
+    """Of what at least two runs told, and no class of a metric, which is told under it."""
+    told = Counter(name for record in records for name in {*record.results, *record.series})
+    asked = sorted(name for name, runs in told.items() if runs > 1 and not is_class_series(name))
+    telling = [name for name in asked if not is_of_the_machine(name) and not is_bookkeeping(name)]
+    return tuple(name for name in telling if len(_endings(records, name)) > 1)
+
+
+def _endings(records: Sequence[RunRecord], name: str) -> set[str]:
+    """The last values of a metric, NaN equal to itself: a curve may be told at other times of the clock."""
+    found = (record.results.get(name, _last(record.series.get(name))) for record in records)
+    return {float(value).hex() for value in found if value is not None}
+
+
+def _last(series: Series | None) -> float | None:
+    return float(series.values[-1]) if series is not None and len(series.values) else None
 
 
 def _digest_order(name: str) -> tuple[bool, bool, str]:

@@ -29,8 +29,6 @@ Hash = Callable[[bytes], None]
 # Libraries of NVIDIA's that frameworks compute with on its devices: a pattern, for `Framework.libraries`.
 NVIDIA = r"cudnn|cublas|cudart|libcuda\b|cusparse|cusolver|cufft|nccl"
 
-NOT_FOLLOWED = "its weights are digested only where the training calls isorun.digest or isorun.result(weights=…)"
-
 
 class Watch:
     """What looks after a framework from its import to the end of the training."""
@@ -170,10 +168,8 @@ def threads_named(name: str) -> int:
 
 def framed(update: Hash, *parts: str) -> None:
     """Hash each part with its length, so that no two sequences of parts look alike."""
-    for part in parts:
-        encoded = part.encode("utf-8", "surrogatepass")
-        update(b"%d:" % len(encoded))
-        update(encoded)
+    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    update(b"".join([b"%d:%b" % (len(part), part) for part in encoded]))
 
 
 AfterImport = Callable[[ModuleType], None]

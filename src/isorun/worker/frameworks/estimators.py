@@ -27,7 +27,7 @@ _SPARSE = ("data", "indices", "indptr", "row", "col", "offsets")
 _MOST_FITTED = 32
 
 
-class Fitted(Watch):
+class FittedModels(Watch):
     """The models that a training fits one after another, of all libraries in this file.
 
     The last two are kept alive until the end. One that a third replaces is digested then, so that a training of ten
@@ -93,15 +93,15 @@ def _fits_for_another() -> bool:
     return "loky" in started_by or (pool is not None and pool.parent_process() is not None)
 
 
-_fitted: Fitted | None = None
+_fitted: FittedModels | None = None
 
 
-def _follow(recorder: Recorder) -> Fitted | None:
+def _follow(recorder: Recorder) -> FittedModels | None:
     """What remembers models, once a process; the watch where it is new."""
     global _fitted  # noqa: PLW0603  one for all libraries of this file: what fits inside of another is a part of it
     if _fitted is not None and _fitted.recorder is recorder:
         return None
-    _fitted = Fitted(recorder)
+    _fitted = FittedModels(recorder)
     return _fitted
 
 
@@ -127,7 +127,7 @@ class ScikitLearn(Framework):
     safe_to_preload = ("sklearn",)
 
     def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch | None:  # noqa: ARG002
-        """Follow every class that scikit-learn makes from now on: none that fits was made before."""
+        """Follow every class that scikit-learn makes from now on, and those that a fork server has imported."""
         base = module.BaseEstimator
         if not hasattr(base.__init_subclass__, "tells_isorun"):
             _follow_subclasses(base)
@@ -141,24 +141,40 @@ class ScikitLearn(Framework):
         module = sys.modules.get("sklearn.base")
         if module is None or not type(value).__module__.startswith("sklearn."):
             return None
-        if isinstance(value, module.BaseEstimator):
+        if type(value).__module__.startswith("sklearn.tree."):  # a thousand in a forest, and known by their nodes alone
+            known = {name: getattr(value, name) for name in ("tree_", "classes_") if hasattr(value, name)}
+            held = known or _parts(value)
+        elif isinstance(value, module.BaseEstimator):
             held = vars(value)
         elif isinstance(value, dict):
             held = dict(value)
         else:
-            held = {str(place): part for place, part in enumerate(value.__reduce_ex__(2)[1:])}
+            held = _parts(value)
         return {key: _seen(part) for key, part in sorted(held.items(), key=_by_name) if not _is_aside(key)}
 
 
 def _follow_subclasses(base: Any) -> None:
     def made(cls: Any, /, **kwargs: Any) -> None:
         super(base, cls).__init_subclass__(**kwargs)
-        if cls.__module__.startswith("sklearn."):  # others may keep in their models how long fitting took
-            for name in _FITTING:
-                _wrap(cls, name)
+        _wrap_fitting(cls)
 
     made.tells_isorun = True  # type: ignore[attr-defined]
     base.__init_subclass__ = classmethod(made)
+    known = list(base.__subclasses__())
+    for cls in known:
+        _wrap_fitting(cls)
+        known += cls.__subclasses__()
+
+
+def _wrap_fitting(cls: Any) -> None:
+    if cls.__module__.startswith("sklearn."):  # others may keep in their models how long fitting took
+        for name in _FITTING:
+            _wrap(cls, name)
+
+
+def _parts(value: Any) -> dict[str, Any]:
+    """What an object would be made of again, as it says itself."""
+    return {str(place): part for place, part in enumerate(value.__reduce_ex__(2)[1:])}
 
 
 def _by_name(item: tuple[Any, Any]) -> str:
@@ -171,6 +187,8 @@ def _is_aside(key: Any) -> bool:
 
 def _seen(value: Any) -> Any:
     """A part of an estimator as something that has a digest, whatever it is and wherever it lies in memory."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
     if isinstance(value, dict):
         return {repr(key): _seen(value[key]) for key in sorted(value, key=repr) if not _is_aside(key)}
     if isinstance(value, (list, tuple)):
@@ -179,19 +197,25 @@ def _seen(value: Any) -> Any:
         return [_seen(part) for part in sorted(value, key=repr)]
     if isinstance(value, (slice, range)):
         return repr(value)
-    kind = type(value).__module__
-    if kind.startswith("numpy.random") or isinstance(value, type):
-        return f"a {type(value).__name__}" if not isinstance(value, type) else value.__qualname__
-    if kind.startswith("scipy.sparse"):
+    if isinstance(value, type) or (callable(value) and isinstance(getattr(value, "__name__", None), str)):
+        return f"{value.__module__}.{getattr(value, '__qualname__', value.__name__)}"
+    return _seen_array(value, type(value).__module__)
+
+
+def _seen_array(value: Any, module: str) -> Any:
+    """Arrays of objects and sparse ones by their parts; a generator, which is not trained, by its kind alone."""
+    if module.startswith("numpy.random"):
+        return type(value).__name__
+    if module.startswith("numpy") and not hasattr(value, "__array__"):
+        return str(value)  # a type of numbers
+    if module.startswith("scipy.sparse"):
         parts = {name: getattr(value, name) for name in _SPARSE if hasattr(value, name)}
         return {"format": value.format, "shape": str(value.shape), **parts}
-    dtype = getattr(value, "dtype", None)
-    if getattr(dtype, "hasobject", False) and hasattr(value, "tolist"):
+    if module.startswith("scipy."):
+        return _seen(dict(vars(value)))
+    if getattr(getattr(value, "dtype", None), "hasobject", False) and hasattr(value, "tolist"):
         return [str(getattr(value, "shape", "")), _seen(value.tolist())]
-    if kind.startswith("numpy") and "dtype" in type(value).__name__.lower():
-        return str(value)
-    named = getattr(value, "__qualname__", getattr(value, "__name__", None))
-    return named if callable(value) and isinstance(named, str) else value
+    return value
 
 
 class Booster(Framework):

@@ -130,7 +130,7 @@ class Jax(Framework):
     def hash_array(self, update: Hash, name: str, value: Any) -> bool:
         """Keys have numbers, but are no array to NumPy; all else is one."""
         jax = sys.modules.get("jax")
-        kind = str(getattr(value, "dtype", ""))
+        kind = str(getattr(value, "dtype", "")) if type(value).__module__.startswith("jax") else ""
         if jax is None or not kind.startswith("key<"):
             return False
         framed(update, name, kind)
@@ -160,7 +160,7 @@ class Equinox(Updating):
     name = "equinox"
 
 
-class States(Watch):
+class TrainedStates(Watch):
     """What training steps gave back last.
 
     updates_apart: whether a library is imported that updates weights; then a gradient alone is no training step.
@@ -171,7 +171,7 @@ class States(Watch):
         self.now = threading.local()
         self._jax = jax
         self._recorder = recorder
-        self._steps: list[Step] = []
+        self._steps: list[CompiledStep] = []
         self._updated: Any = None
         self._is_done = False
 
@@ -185,7 +185,7 @@ class States(Watch):
         if weights is not None and not getattr(self.now, "depth", 0):
             self._updated = weights
 
-    def trains(self, step: Step, args: Any, given: Any) -> None:
+    def trains(self, step: CompiledStep, args: Any, given: Any) -> None:
         """A compiled function was seen to train for the first time."""
         step.places = _places(self._jax, args, given)
         if self._steps[1:]:
@@ -217,7 +217,7 @@ class States(Watch):
         return any(isinstance(leaf, self._jax.core.Tracer) for leaf in self._jax.tree_util.tree_leaves(tree))
 
 
-class Step:
+class CompiledStep:
     """A compiled function. trains: whether it does. places: which part of what it gives back follows which argument.
 
     Where nothing of it looks like an argument, all that it gives back is kept: a whole training may be one function.
@@ -245,12 +245,12 @@ class Step:
         self.trains, self._given = False, None
 
 
-_states: States | None = None
+_states: TrainedStates | None = None
 
 
-def _follow(jax: ModuleType, recorder: Recorder) -> States:
+def _follow(jax: ModuleType, recorder: Recorder) -> TrainedStates:
     global _states  # noqa: PLW0603  one a process
-    _states = States(jax, recorder)
+    _states = TrainedStates(jax, recorder)
     for name in ("jit", "pmap"):
         setattr(jax, name, _telling_compiler(getattr(jax, name)))
     for name in ("grad", "value_and_grad"):
@@ -273,7 +273,7 @@ def _telling_compiler(compiler: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _telling_step(compiled: Any) -> Any:
-    states, step = _states, Step()
+    states, step = _states, CompiledStep()
     if states is None:
         return compiled
     now = states.now

@@ -97,9 +97,15 @@ class NumPy(Framework):
         array = numpy.ascontiguousarray(value)
         if array.dtype.hasobject:
             raise TypeError(f"{name or 'the array'} holds Python objects; arrays of numbers have a digest")
-        framed(update, name, str(array.dtype), str(tuple(numpy.shape(value))))
+        framed(update, name, _kind(array.dtype), str(tuple(numpy.shape(value))))
         update(array.reshape(-1).view(numpy.uint8) if array.size else b"")
         return True
+
+
+@functools.lru_cache(maxsize=64)
+def _kind(dtype: Any) -> str:
+    """As NumPy writes it, which takes long where a forest of trees has fields by name."""
+    return str(dtype)
 
 
 def _openblas() -> dict[str, str]:

@@ -350,7 +350,8 @@ def _answer_settings(torch: ModuleType, settings: Settings, recorder: Recorder) 
         answers.answer(torch, "set_num_threads", "torch.set_num_threads", settings.threads, is_a_helpers)
     answers.tell(torch, "set_num_interop_threads", "torch.set_num_interop_threads")
     for name, told in _PRECISIONS.items():
-        answers.tell(torch._C, name, told)  # noqa: SLF001
+        # The compiler asks for "none", which is what is there, on its own behalf.
+        answers.tell(torch._C, name, told, lambda *given: given[-1:] != ("none",))  # noqa: SLF001
     _answer_property(torch, "allow_tf32", getattr(torch._C, "_set_cudnn_allow_tf32", None))  # noqa: SLF001
 
 

@@ -107,7 +107,7 @@ class TensorFlow(Framework):
             guarded(recorder.folder, "fixing TensorFlow's threads", _fix_threads)(module, settings.threads, recorder)
         if not settings.takes_seeds:
             seeding.watch_calls(module.random, "set_seed", "tensorflow.random.set_seed", recorder)
-        watch = Variables("tensorflow", recorder)
+        watch = TrainedVariables("tensorflow", recorder)
         guarded(recorder.folder, "following gradient tapes", _follow_tapes)(module, watch)
         return watch
 
@@ -138,7 +138,7 @@ def _fix_threads(tensorflow: ModuleType, threads: int, recorder: Recorder) -> No
         answers.answer(tensorflow.config.threading, name, f"tensorflow.config.threading.{name}", threads)
 
 
-class Variables(Watch):
+class TrainedVariables(Watch):
     """Variables that are trained, the last two sets of them: a model may be gone when the training ends."""
 
     def __init__(self, framework: str, recorder: Recorder) -> None:
@@ -179,10 +179,10 @@ class Variables(Watch):
             self._recorder.trained(self._framework, [self._before, self._latest] if self._before else self._latest)
 
 
-_followed: dict[str, Variables] = {}
+_followed: dict[str, TrainedVariables] = {}
 
 
-def _follow_builds(base: Any, watch: Variables) -> None:
+def _follow_builds(base: Any, watch: TrainedVariables) -> None:
     """Keras calls this once for an optimizer, before its first step and before it compiles one."""
     build = base.build
 
@@ -196,7 +196,7 @@ def _follow_builds(base: Any, watch: Variables) -> None:
     base.build = told
 
 
-def _follow_tapes(tensorflow: ModuleType, watch: Variables) -> None:
+def _follow_tapes(tensorflow: ModuleType, watch: TrainedVariables) -> None:
     tape: Any = tensorflow.GradientTape
     gradient: Callable[..., Any] = tape.gradient
 
@@ -255,7 +255,7 @@ class Keras(Framework):
         base = next((each for each in module.optimizers.Optimizer.__mro__ if "_var_key" in each.__dict__), None)
         if base is None or not hasattr(module, "ops"):
             return None
-        watch = Variables("keras", recorder)
+        watch = TrainedVariables("keras", recorder)
         _follow_builds(base, watch)
         return watch
 

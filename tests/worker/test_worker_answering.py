@@ -1,0 +1,70 @@
+"""Settings that a level leaves to the training are told; what it cannot refuse, it gives."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import pytest
+
+from isorun.worker.answering import Answers
+from isorun.worker.frameworks import tensor_flow
+from isorun.worker.recorder import Recorder
+
+
+def test_variables_that_change_what_is_computed_are_told_and_stay(train, tmp_path):
+    code = "import os\nos.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'\nos.environ['MY_OWN'] = '1'\n"
+    code += "os.environ['XLA_FLAGS'] = '--mine'\nprint(os.environ['TF_ENABLE_ONEDNN_OPTS'], os.environ['XLA_FLAGS'])\n"
+    (tmp_path / "train.py").write_text(code)
+    trained = train("train.py", level="deterministic", seed=3)
+    assert trained.stdout == "0 --mine --xla_gpu_deterministic_ops=true\n"
+    notes = [(note["code"], note["message"]) for note in trained.of_kind("note")]
+    where = f"at {tmp_path}/train.py:2; it changes what is computed, and stays"
+    assert notes[0] == ("setting-told", f"TF_ENABLE_ONEDNN_OPTS is '0' {where}")
+    assert [code for code, _ in notes] == ["setting-told", "setting-answered"]
+    assert not train("train.py", level="fixed-seed", seed=3).of_kind("note")
+
+
+@pytest.fixture
+def recorder(tmp_path):
+    made = Recorder(tmp_path)
+    made.begin()
+    return made
+
+
+def test_of_many_settings_only_those_that_matter_are_told(recorder):
+    config = types.SimpleNamespace(update=lambda name, value: (name, value))
+    Answers(recorder).tell(config, "update", "jax.config", lambda name, *_: name == "jax_enable_x64")
+    assert config.update("jax_debug_nans", True) == ("jax_debug_nans", True)
+    assert not recorder.has_noted("setting-told")
+    assert config.update("jax_enable_x64", True) == ("jax_enable_x64", True)
+    assert recorder.has_noted("setting-told")
+
+
+def test_a_global_generator_is_given_where_it_would_be_refused(monkeypatch):
+    hidden = types.ModuleType("tensorflow.python.ops.stateful_random_ops")
+    hidden.global_generator = None
+    hidden.set_global_generator = lambda made: setattr(hidden, "global_generator", made)
+
+    def refusing():
+        if hidden.global_generator is None:
+            raise RuntimeError("cannot be called if determinism is enabled")
+        return hidden.global_generator
+
+    hidden.get_global_generator = refusing
+    monkeypatch.setitem(sys.modules, hidden.__name__, hidden)
+    generator = types.SimpleNamespace(from_non_deterministic_state=lambda: "answered")
+    random = types.SimpleNamespace(Generator=generator, get_global_generator=refusing)
+    tensorflow = types.SimpleNamespace(random=random, init_scope=_Scope)
+    tensor_flow._give_global_generator(tensorflow)
+    assert random.get_global_generator() == "answered"
+    hidden.set_global_generator("own")
+    assert random.get_global_generator() == hidden.get_global_generator() == "own"
+
+
+class _Scope:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
