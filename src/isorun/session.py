@@ -276,7 +276,8 @@ def _not_kept(source: str | Path | None, path: Path, names: Sequence[str]) -> St
     if path.suffix == ".toml" or (path.exists() and str(source)):
         return load_study(path)
     what = f"there is neither a study file nor an earlier study {str(source)!r}"
-    hint = "isorun run study.toml, or isorun run -- COMMAND"
+    is_command = " " in str(source).strip()
+    hint = f"isorun run -- {source}" if is_command else "isorun run study.toml, or isorun run -- COMMAND"
     raise StudyError(what, allowed=known_names(str(source), names), hint=hint)
 
 

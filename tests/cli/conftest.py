@@ -47,3 +47,12 @@ def toy(shell):
     shell.write("train.py", TRAIN)
     shell.write("study.toml", STUDY)
     return shell
+
+
+@pytest.fixture
+def here(request, tmp_path, monkeypatch):
+    """The folder this process works in, with the module's TRAINING in it as t.py."""
+    (tmp_path / "t.py").write_text(request.module.TRAINING)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ISORUN_STORE", raising=False)
+    return tmp_path

@@ -192,3 +192,25 @@ def test_an_option_may_stand_between_names(tmp_path, monkeypatch, capsys, words,
     main(words)
     shown = capsys.readouterr()
     assert told in shown.out + shown.err
+
+
+def test_a_folder_that_is_gone_is_said_to_be(tmp_path, monkeypatch, capsys):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    monkeypatch.setenv("PWD", str(gone))
+    gone.rmdir()
+    assert main(["run", "--", "python", "t.py"]) == 1
+    told = capsys.readouterr().err
+    assert "does not exist any more" in told
+    assert f"nothing at {gone}" in told
+    assert "disk" not in told
+
+
+def test_scan_of_what_is_no_log_says_what_to_type(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.py").write_text("print('acc')\n")
+    assert main(["scan", "t.py"]) == 0
+    assert "next: isorun scan -- python t.py" in capsys.readouterr().out
+    assert main(["scan", str(tmp_path)]) == 1
+    assert "is a folder" in capsys.readouterr().err

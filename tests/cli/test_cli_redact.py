@@ -24,14 +24,6 @@ print("val_acc: 0." + str(len(sys.argv)) + os.environ.get("MY_SETTING", "0"))
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "t.py").write_text(TRAINING)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ISORUN_STORE", raising=False)
-    return tmp_path
-
-
-@pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch):
     """What is typed on standard input."""
 

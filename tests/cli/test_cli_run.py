@@ -182,7 +182,11 @@ MISTAKES = {
     "no such file": (("none.toml",), 1, "there is no study file none.toml"),
     "no such study": (("nope",), 1, "neither a study file nor an earlier study 'nope'"),
     "unknown level": (("--level", "fixed", "--", "python", "t.py"), 1, "did you mean 'fixed-seed'"),
-    "no repeats": (("-n", "0", "--", "python", "t.py"), 1, "repeats: it must be a whole number"),
+    "no repeats": (("-n", "0", "--", "python", "t.py"), 1, "repeats: it must be a whole number from 1 to"),
+    "repeats in words": (("-n", "two", "--", "python", "t.py"), 2, "a whole number is needed, not 'two'"),
+    "variable before the command": (("--", "A=1", "python", "t.py"), 1, "isorun run --env A=1 -- python t.py"),
+    "command as one word": (("python t.py",), 1, "isorun run -- python t.py"),
+    "nothing like an option": (("--foo", "x"), 2, "isorun run [options] -- COMMAND"),
     "option of a command": (("study.toml", "-n", "4"), 2, "--repeats belongs to a command"),
     "interpreter": (("--python", "/no/such/python", "--", "python", "t.py"), 1, "/no/such/python"),
     "program": (("--", "no-such-program"), 1, "no-such-program"),
@@ -450,6 +454,14 @@ def test_runs_that_ended_alike_are_told_once_and_no_line_twice():
         "    | found: 2",
         "    | exit code",
     ]
+
+
+def test_of_a_traceback_the_place_is_told_though_signs_stand_below_it():
+    tail = '  File "a.py", line 1\n    f()\n  File "b.py", line 2\n    print(1\n         ^\nSyntaxError: closed'
+    crashed = replace(make_record(make_cell()), state=RunState.FAILED, reason="exit code 1", log_tail=tail)
+    _, *lines = _told_ends(Outcome((crashed,)))
+    assert lines[0] == '    |   File "b.py", line 2'
+    assert len(lines) == 4
 
 
 def test_ends_beyond_those_told_are_counted_and_a_reason_is_told_once_on_the_way():

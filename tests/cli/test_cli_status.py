@@ -246,6 +246,58 @@ def test_the_line_says_epoch_value_and_time_left_by_the_epochs_of_the_command(cl
         assert screen.line.endswith("epoch 3 of 10: loss 0.25 …; about 60 s left")
 
 
+@pytest.mark.parametrize(
+    ("steps", "word", "first", "later"),
+    [
+        (range(10), "epoch", "1 of 10", "4 of 10"),
+        (range(1, 11), "epoch", "", "3 of 10"),
+        (range(11), "epoch", "1 of 10", "3 of 10"),  # the model is looked at before it is trained
+        (range(0, 2500, 250), "at", "1 of 10", "3 of 2250"),
+    ],
+)
+def test_epochs_that_are_counted_from_0_are_told_as_people_count(clock, steps, word, first, later):
+    study = Study("s", approaches={"t": "python t.py --epochs 10"}, repeats=3)
+    one, other, *_ = workflow.cells(study)
+    screen = Screen()
+    with Progress(study, screen) as progress:
+        progress.work_planned(3)
+        progress.run_started(one)
+        if first:
+            progress.rows_logged(one, row(0, loss=0.5))
+            assert f"epoch {first}: loss 0.5" in screen.line
+        series = {"loss": Series([*map(float, steps)], [1.0] * len(steps), [0.5] * len(steps))}
+        progress.run_ended(make_record(one, series=series, results={}))
+        progress.run_started(other)
+        progress.rows_logged(other, row(3, loss=0.5))
+        assert f"{word} {later}: loss 0.5" in screen.line
+
+
+@pytest.mark.parametrize(
+    ("values", "selections", "shown"),
+    [
+        ({"val_loss": [0.5, 0.9], "val_acc": [0.7, 0.6]}, {}, "last val_acc 0.6 (mean 0.6, n = 1)"),
+        ({"train_loss": [0.5, 0.9]}, {}, "train_loss 0.9 (mean 0.9, n = 1)"),
+        ({"val_acc": [0.7]}, {}, "val_acc 0.7 (mean 0.7, n = 1)"),
+        (
+            {"f1": [0.7, 0.6]},
+            {"best": {"metric": "f1", "direction": "higher"}},
+            "last f1 0.6 (mean 0.6, n = 1)",
+        ),
+    ],
+)
+def test_a_value_that_the_report_does_not_judge_by_is_called_the_last_one(values, selections, shown):
+    study = Study("s", approaches={"t": "python t.py"}, selections=selections)
+    (cell,) = workflow.cells(study)
+    series = {name: Series([*range(1, len(seen) + 1)], [1.0] * len(seen), seen) for name, seen in values.items()}
+    log = io.StringIO()
+    with Progress(study, log) as progress:
+        progress.work_planned(1)
+        progress.run_started(cell)
+        progress.run_ended(make_record(cell, series=series, results={}, origins={}))
+    assert f"t default #0: {shown}" in log.getvalue()
+    assert any("judges each run at its best epoch" in line for line in progress.metrics_found()) == ("last" in shown)
+
+
 def test_runs_that_ended_say_how_long_the_others_take_and_those_made_before_count(clock):
     study = Study("s", approaches={"t": "python t.py"}, repeats=8)
     cells = workflow.cells(study)

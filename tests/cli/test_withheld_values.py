@@ -15,14 +15,6 @@ print("val_acc: 0." + (sys.argv[2] if len(sys.argv) > 2 else os.environ["HASH_SA
 """
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "t.py").write_text(TRAINING)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ISORUN_STORE", raising=False)
-    return tmp_path
-
-
 @pytest.mark.parametrize("option", ["--salt", "--cookie"])
 def test_each_value_has_its_own_runs_and_its_own_report(here: Path, capsys: pytest.CaptureFixture[str], option: str):
     for value in ("5", "10"):

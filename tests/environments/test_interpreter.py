@@ -6,7 +6,14 @@ import time
 import pytest
 
 from isorun.environments import Folders, callers_variables, interpreter
-from isorun.environments.interpreter import ASK, FoundPython, InterpreterEnvironment, Interpreters, find_program
+from isorun.environments.interpreter import (
+    ASK,
+    FoundPython,
+    InterpreterEnvironment,
+    Interpreters,
+    check_command,
+    find_program,
+)
 from isorun.errors import ExecutionError
 from isorun.execution.keeper import processes
 from isorun.study import Environment
@@ -173,3 +180,46 @@ def test_variables_of_an_isorun_around_this_one_are_not_passed_on(monkeypatch):
     passed = callers_variables()
     assert "ISORUN_SEED" not in passed
     assert passed["MINE"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        (("FOO=1", "B=a b", "python", "t.py"), "isorun run --env FOO=1 --env 'B=a b' -- python t.py (or,"),
+        (("FOO=a/b", "python", "t.py"), "isorun run --env FOO=a/b -- python t.py (or,"),
+        (("-n", "2", "python", "t.py"), "options of isorun stand before the --"),
+        (("python t.py --lr 1", "x"), "without quotes around the whole: python t.py --lr 1 x"),
+        (("python ./t.py",), "without quotes around the whole: python ./t.py"),
+        (("cd a && python t.py",), "sh -c 'cd a && python t.py'"),
+        (("t.py", "--lr", "1"), "python t.py --lr 1"),
+        (("run.sh", "1"), "./run.sh 1"),
+        (("pyton", "t.py"), "python t.py"),
+        (("./t.py",), "python ./t.py, or chmod +x"),
+        (("python", "tt.py", "--lr", "1"), "python t.py --lr 1"),
+        (("python", "far.py"), "name it as it is seen from"),
+        (("python", "empty"), "python empty/train.py"),
+    ],
+)
+def test_a_command_that_cannot_begin_is_refused_with_what_was_meant(tmp_path, command, hint):
+    (tmp_path / "t.py").write_text("")
+    (tmp_path / "run.sh").write_text("")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ExecutionError) as error:
+        check_command(command, Environment("default", python=sys.executable), tmp_path)
+    assert hint in error.value.hint
+
+
+def test_a_program_with_a_blank_in_its_path_is_found_and_a_folder_may_be_a_program(tmp_path):
+    executable(tmp_path / "my prog", "#!/bin/sh\n")
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__main__.py").write_text("")
+    for command in (("./my prog",), ("python", "package")):
+        check_command(command, Environment("default", python=sys.executable), tmp_path)
+
+
+def test_a_script_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "t.py").write_text("")
+    monkeypatch.setattr(interpreter.os, "access", lambda _path, mode: mode != os.R_OK)
+    with pytest.raises(ExecutionError, match="cannot be read") as error:
+        check_command(("python", "t.py"), Environment("default", python=sys.executable), tmp_path)
+    assert error.value.hint.startswith("chmod u+r")

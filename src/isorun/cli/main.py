@@ -185,6 +185,8 @@ class _Parser(argparse.ArgumentParser):
     """Says what to do next when the words on the command line do not fit."""
 
     def error(self, message: str) -> NoReturn:
+        message = message.replace("invalid int value:", "a whole number is needed, not")
+        message = message.replace("invalid float value:", "a number is needed, not")
         unknown = message.partition("unrecognized arguments: ")[2]
         forgotten = self.get_default("takes_command") and unknown
         hint = f"{self.prog} [options] -- COMMAND …" if forgotten else f"{self.prog} --help"
@@ -199,7 +201,8 @@ class _Parser(argparse.ArgumentParser):
         options = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
         import difflib
 
-        return "".join(difflib.get_close_matches(given, options, n=1)) if given else ""
+        bare = {name.lstrip("-"): name for name in options}  # dashes would make all of them alike
+        return "".join(bare[name] for name in difflib.get_close_matches(given.lstrip("-"), bare, n=1))
 
 
 def _complain(message: str, program: str = "isorun") -> None:
@@ -211,6 +214,14 @@ def _complain(message: str, program: str = "isorun") -> None:
 
 def _refused(error: OSError) -> IsorunError:
     """What no part of isorun had an answer to, most often a result that could not be printed."""
+    try:
+        Path.cwd()
+    except OSError:
+        return IsorunError(
+            "the folder that this was started in does not exist any more",
+            found=f"nothing at {os.environ.get('PWD', 'its place')}",
+            hint="cd to a folder that is there, then run the same command again",
+        )
     where = f" for {error.filename}" if error.filename else ""
     return IsorunError(
         f"the system refused an operation{where}",

@@ -86,6 +86,7 @@ class _Pace:
 
     def __init__(self) -> None:
         self.epochs: float | None = None
+        self.from_zero = False  # whether the first of n epochs is called 0, and the last n - 1
         self._steps: float | None = None
         self._seconds: list[float] = []
         self._running: dict[str, _Running] = {}
@@ -93,16 +94,23 @@ class _Pace:
 
     @property
     def steps(self) -> float | None:
-        """The last step of a whole run: that of one that ended, else what the command asks for."""
+        """How many steps a whole run has: those of one that ended, else what the command asks for."""
         return self._steps or self.epochs
+
+    @property
+    def _last_step(self) -> float | None:
+        return self.steps - 1 if self.steps and self.from_zero else self.steps
 
     def begin(self, cell: Cell) -> None:
         self._running[cell.id] = _Running()
         self._side_by_side = max(self._side_by_side, len(self._running))
 
-    def told(self, cell: Cell, step: object) -> None:
-        if cell.id in self._running and isinstance(step, float | int):
-            self._running[cell.id].told(float(step))
+    def told(self, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> None:
+        steps = [row["step"] for row in rows if isinstance(row.get("step"), float | int)]
+        if self._steps is None and 0 in steps and self.epochs:
+            self.from_zero = True
+        if cell.id in self._running and steps:
+            self._running[cell.id].told(float(steps[-1]))
 
     def ended(self, record: RunRecord) -> None:
         self._running.pop(record.cell.id, None)
@@ -113,17 +121,26 @@ class _Pace:
         for record in records:
             if record.state is RunState.FINISHED:
                 self._seconds.append(record.wall_seconds)
-                last = max((series.steps[-1] for series in record.series.values() if series.steps), default=0.0)
-                self._steps = max(self._steps or 0.0, last) or None
+                for series in record.series.values():
+                    self._know_steps(series.steps)
+
+    def _know_steps(self, steps: Sequence[float]) -> None:
+        """The steps of a whole run: 0, 1, 2 are counted from 0, and 0, 250, 500 are places.
+
+        0 to as many as were asked for begins with a look at the model before it is trained.
+        """
+        if steps and steps[-1] > (self._steps or 0.0):
+            self.from_zero = len(steps) > 1 and (steps[0], steps[1]) == (0, 1) and steps[-1] != self.epochs
+            self._steps = steps[-1] + self.from_zero
 
     def seconds_left(self, waiting: int) -> float | None:
         """None where nothing is known. waiting: runs that have not begun."""
         typical = _statistics().median(self._seconds) if self._seconds else None
-        foreseen = [run.seconds(self.steps) for run in self._running.values()]
+        foreseen = [run.seconds(self._last_step) for run in self._running.values()]
         typical = typical if typical is not None else max((one for one in foreseen if one is not None), default=None)
         if typical is None:
             return None
-        left = [run.seconds_left(self.steps, typical) or 0.0 for run in self._running.values()]
+        left = [run.seconds_left(self._last_step, typical) or 0.0 for run in self._running.values()]
         return max(max(left, default=0.0), (sum(left) + waiting * typical) / self._side_by_side)
 
 
@@ -158,6 +175,7 @@ class Progress(Observer):
         self._records: list[RunRecord] = []
         self._values: defaultdict[tuple[str, ...], list[float]] = defaultdict(list)
         self._metric = ""
+        self._at_the_end = False
         self._origins: dict[str, str] = {}
         self._waited_for: set[str] = set()
         self._warned: set[Condition] = set()
@@ -222,7 +240,7 @@ class Progress(Observer):
         """What a running training logged last: on a terminal each time, elsewhere after ever longer times."""
         if not rows:
             return
-        self._pace.told(cell, rows[-1].get("step"))
+        self._pace.told(cell, rows)
         now = time.monotonic()
         if not self._live and now < self._next_line:
             return
@@ -237,10 +255,10 @@ class Progress(Observer):
     def _row(self, row: Mapping[str, Any]) -> str:
         """The row in a few words; with how many steps there will be, where that is known."""
         step, steps = row.get("step"), self._pace.steps
-        if not isinstance(step, float | int) or not steps or step > steps:
+        if not isinstance(step, float | int) or not steps or step + self._pace.from_zero > steps:
             return row_text(row)
         word = "epoch" if steps == self._pace.epochs else "at"
-        return f"{word} {step:g} of {steps:g}: {row_text({'values': row.get('values', {})})}"
+        return f"{word} {step + self._pace.from_zero:g} of {steps:g}: {row_text({'values': row.get('values', {})})}"
 
     def waiting_for(self, cell: Cell, holder: Holder | None) -> None:
         """All that is left is carried out by others: who they are, once each."""
@@ -283,7 +301,9 @@ class Progress(Observer):
             return f"{duration(record.wall_seconds)}, no {next(iter(self._study.metrics), 'metric')} found"
         values = self._values[(*record.cell.group,)]
         values.append(value)
-        return f"{self._metric} {value:.4g} ({_spread(values)})"
+        self._at_the_end |= self._has_best_epoch(record)
+        last = "last " if self._at_the_end else ""
+        return f"{last}{self._metric} {value:.4g} ({_spread(values)})"
 
     def _value(self, record: RunRecord) -> float | None:
         if not record.results and not record.series:
@@ -296,6 +316,16 @@ class Progress(Observer):
             return record.results[self._metric]
         series = record.series.get(self._metric)
         return series.values[-1] if series and series.values else None
+
+    def _has_best_epoch(self, record: RunRecord) -> bool:
+        """Whether the report judges the run at an epoch of its own, and not by what is shown here."""
+        from isorun.analysis.evidence.judged import MetricKind, Split, kind_of, split_of
+
+        picks, splits = (MetricKind.LOSS, MetricKind.ACCURACY), (Split.VALIDATION, Split.EVALUATION)
+        return bool(self._study.selections) or any(
+            len(series.values) > 1 and kind_of(name) in picks and split_of(name) in splits
+            for name, series in record.series.items()
+        )
 
     def _time_left(self) -> str:
         left = self._total - len(self._records)
@@ -322,13 +352,15 @@ class Progress(Observer):
             self._say(f"metrics found without isorun.log: {shown}")
 
     def metrics_found(self) -> list[str]:
-        """One line on where the metrics came from, for the end of the run."""
-        if not self._origins:
-            return []
-        names = ", ".join(sorted(self._origins)[:12])
-        return [
-            f"  metrics read from output or files: {harmless(names)}; isorun report says how those judged were read"
-        ]
+        """For the end of the run: where the metrics came from, and what was shown of them on the way."""
+        told = []
+        if self._origins:
+            names = harmless(", ".join(sorted(self._origins)[:12]))
+            told.append(f"  metrics read from output or files: {names}; isorun report says how those judged were read")
+        if self._at_the_end:
+            shown = f"  {harmless(self._metric)} was shown as runs ended, its last value"
+            told.append(f"{shown}; isorun report judges each run at its best epoch")
+        return told
 
     def _rewrite(self, line: str) -> None:
         columns = shutil.get_terminal_size((80, 24)).columns

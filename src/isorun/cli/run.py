@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
+import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +35,9 @@ __all__ = ["declare", "execute"]
 
 _MOST_SHOWN: Final = 1000
 _ENDS_TOLD: Final = 5
+_LINES_TOLD: Final = 3
+_LINES_SEARCHED: Final = 6
+_PLACE: Final = re.compile(r'\s+File ".+", line \d+')
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -197,13 +201,20 @@ def _told_ends(outcome: Outcome) -> Iterator[str]:
     for (state, reason, tail), labels in list(alike.items())[:_ENDS_TOLD]:
         others = f" and {len(labels) - 1} more" if labels[1:] else ""
         yield f"  {state}: {labels[0]}{others}: {reason}"
-        for line in tail.rstrip().splitlines()[-3:]:
+        for line in _last_lines(tail):
             found = line.strip().partition("found:")
             if found[0] or not found[1] or found[2].strip() not in reason:
                 yield f"    | {line}"
     left = sum(map(len, list(alike.values())[_ENDS_TOLD:]))
     if left:
         yield f"  {left} more ended in other ways: isorun report names them"
+
+
+def _last_lines(tail: str) -> list[str]:
+    """The end of an output: of a traceback from its last place on, which names the file and the line."""
+    lines = tail.rstrip().splitlines()[-_LINES_SEARCHED:]
+    place = max((number for number, line in enumerate(lines) if _PLACE.match(line)), default=len(lines))
+    return lines[min(place, max(len(lines) - _LINES_TOLD, 0)) :]
 
 
 def _asked_next(study: Study, outcome: Outcome) -> str:

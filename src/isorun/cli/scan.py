@@ -10,6 +10,7 @@ The run is a whole one at level default, and is kept nowhere; what the command d
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -66,7 +67,9 @@ def execute(options: argparse.Namespace) -> int:
         return 0
     _show_metrics(found, judged)
     if not found.series:
-        print("next: isorun scan --pattern '(?P<val_acc>[\\d.]+)' LOG, or isorun.log(…) in the training")
+        run_it = f"isorun scan -- python {shlex.quote(options.log)}" if options.log.endswith(".py") else ""
+        pattern = "isorun scan --pattern '(?P<val_acc>[\\d.]+)' LOG, or isorun.log(…) in the training"
+        print(harmless(f"next: {run_it or pattern}"))
     return 0
 
 
@@ -109,7 +112,9 @@ def _read(name: str) -> str:
     try:
         return Path(name).read_bytes().decode("utf-8", "replace")
     except OSError as error:
-        raise InputError(f"{name} cannot be read: {error.strerror}", hint="- reads standard input") from None
+        what = f"{name} is a folder" if Path(name).is_dir() else f"{name} cannot be read: {error.strerror}"
+        hint = "isorun scan train.log, isorun scan - for standard input, or isorun scan -- python train.py"
+        raise InputError(what, allowed="a file with what a training printed", hint=hint) from None
 
 
 def _scan_command(options: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from isorun.environments import AbstractEnvironment, Prepared, callers_variables
 from isorun.errors import ExecutionError
@@ -43,6 +44,9 @@ ASK: Final = "import sys; print('isorun-python %d %d %s' % (sys.version_info[:2]
 """What any Python answers, however old; it loads nothing for it."""
 _PYTHON_NAME: Final = re.compile(r"(?:.*/)?python3?(?:\.\d+)?")
 _ANSWER: Final = re.compile(r"isorun-python (\d+) (\d+) ?(.*)")
+_VARIABLE: Final = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_OF_SHELLS: Final = re.compile(r"&&|[|;<>]")
+_STARTERS: Final = ("torchrun", "accelerate", "deepspeed", "poetry", "conda", "make", "bash")
 _SILENT_SECONDS: Final = 2.0
 _PROBE_SECONDS: Final = 30.0
 
@@ -82,7 +86,7 @@ class InterpreterEnvironment(AbstractEnvironment):
         variables = {**callers_variables(), **self._declared.env}
         name = self._name_of(command[0])
         interpreter = self._interpreters.find(name, variables, working_folder) if name else ""
-        program = interpreter or find_program(command[0], variables, working_folder)
+        program = interpreter or find_program(command[0], variables, working_folder, command=command)
         return Prepared(program, interpreter, variables, {"python": interpreter})
 
     def _name_of(self, program: str) -> str:
@@ -120,10 +124,37 @@ def check_command(command: Sequence[str], environment: Environment, working_fold
         return
     prepared = InterpreterEnvironment(environment).prepare(command, working_folder)
     script = _script_of(command) if prepared.interpreter else ""
-    if script and "{" not in script and not (working_folder / script).exists():
-        raise ExecutionError(
-            f"the script {script!r} does not exist", found=f"nothing at {working_folder / script}", allowed="a file"
+    if script and "{" not in script:
+        _check_script(script, command, working_folder)
+
+
+def _check_script(script: str, command: Sequence[str], working_folder: Path) -> None:
+    path = working_folder / script
+    if not path.exists():
+        import difflib  # noqa: PLC0415  only for what is wrong
+
+        near = difflib.get_close_matches(path.stem, [file.stem for file in path.parent.glob("*.py")], n=1)
+        right = (
+            [str(Path(script).with_name(f"{near[0]}.py")) if word == script else word for word in command]
+            if near
+            else []
         )
+        raise ExecutionError(
+            f"the script {script!r} does not exist",
+            found=f"nothing at {path}",
+            allowed="a file",
+            hint=shlex.join(right) if near else f"name it as it is seen from {working_folder}",
+        )
+    if path.is_dir() and not (path / "__main__.py").exists():
+        raise ExecutionError(
+            f"the script {script!r} is a folder",
+            found=f"no __main__.py in {path}",
+            allowed="a file, or a folder with a __main__.py",
+            hint=f"name the file in it: {shlex.join([command[0], f'{script}/train.py'])}",
+        )
+    if not os.access(path, os.R_OK):
+        hint = f"chmod u+r {shlex.quote(str(path))}"
+        raise ExecutionError(f"the script {script!r} cannot be read", found="you may not read it", hint=hint)
 
 
 def _script_of(command: Sequence[str]) -> str:
@@ -161,20 +192,51 @@ class Interpreters:
 _LOOKED_AT: Final = Interpreters()
 
 
-def find_program(program: str, env: Mapping[str, str], working_folder: Path, what: str = "the command") -> str:
-    """The absolute path of a program, found as a shell started in the working folder would find it."""
+def find_program(
+    program: str, env: Mapping[str, str], working_folder: Path, what: str = "the command", command: Sequence[str] = ()
+) -> str:
+    """The absolute path of a program, found as a shell started in the working folder would find it.
+
+    command: all that was typed, which may tell what was meant where there is no such program.
+    """
     if "/" in program:
         candidate = working_folder / program
-        return str(candidate) if _is_executable(candidate) else _missing(program, candidate, what)
+        if _is_executable(candidate):
+            return str(candidate)
+        if candidate.exists() or not _meant(command, working_folder):
+            _refuse(program, candidate, what)
     found = shutil.which(program, path=env.get("PATH", os.defpath))
     if found is None:
         raise ExecutionError(
             f"{what} {program!r} does not exist",
             found=f"no program of that name in PATH ({env.get('PATH', os.defpath)})",
             allowed="a program in PATH, or a path to one",
-            hint=_other_python(program, env),
+            hint=_other_python(program, env) or _meant(command, working_folder),
         )
     return os.path.abspath(found)  # noqa: PTH100 - links must stay: a virtual environment is known by its link
+
+
+def _meant(command: Sequence[str], working_folder: Path) -> str:
+    """What a command that no program begins was meant to be, with the words that say it."""
+    program, rest = (command[0], command[1:]) if command else ("", ())
+    if _VARIABLE.fullmatch(program):
+        number = next((at for at, word in enumerate(command) if not _VARIABLE.fullmatch(word)), len(command))
+        given = [part for word in command[:number] for part in ("--env", word)]
+        inside = shlex.join(["env", *command])
+        return f"{shlex.join(['isorun', 'run', *given, '--', *command[number:]])} (or, in any command: {inside})"
+    if program.startswith("-"):
+        return "options of isorun stand before the --: isorun run -n 2 -- python train.py"
+    if _OF_SHELLS.search(program):
+        return f"a line for a shell: {shlex.join(['sh', '-c', program, *rest])}"
+    if " " in program.strip():
+        return f"without quotes around the whole: {shlex.join([*program.split(), *rest])}"
+    import difflib  # noqa: PLC0415  only for what is wrong
+
+    is_file = "/" not in program and (working_folder / program).is_file()
+    if is_file and program.endswith(".py"):
+        return shlex.join(["python", *command])
+    near = difflib.get_close_matches(program, (*REPLACED, *_STARTERS), n=1) if "/" not in program else []
+    return f"./{shlex.join(command)}" if is_file else shlex.join([near[0], *rest]) if near else ""
 
 
 def _other_python(program: str, env: Mapping[str, str]) -> str:
@@ -189,15 +251,16 @@ def _is_executable(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK)
 
 
-def _missing(program: str, candidate: Path, what: str) -> str:
+def _refuse(program: str, candidate: Path, what: str) -> NoReturn:
     if not candidate.exists():
         hint = f"name one that is there (isorun's own is {sys.executable})" if what == "the interpreter" else ""
         raise ExecutionError(f"{what} {program!r} does not exist", found=f"nothing at {candidate}", hint=hint)
+    python = f"python {program}, or " if program.endswith(".py") else ""
     raise ExecutionError(
         f"{what} {program!r} cannot be executed",
         found=f"{candidate} is {'a folder' if candidate.is_dir() else 'not executable'}",
         allowed="an executable file",
-        hint=f"chmod +x {candidate}" if candidate.is_file() else "",
+        hint=f"{python}chmod +x {candidate}" if candidate.is_file() else "",
     )
 
 

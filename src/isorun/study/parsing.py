@@ -135,7 +135,8 @@ def as_whole(value: Any, where: str, low: int, high: int) -> int:
     """A whole number within bounds."""
     if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
         return value
-    raise StudyError(f"{where}: it must be a whole number", found=shown(value), allowed=f"{low} to {high}")
+    what = f"{where}: it must be a whole number from {low} to {high}"
+    raise StudyError(what, found=shown(value), allowed=f"{low} to {high}")
 
 
 def as_size(value: Any, where: str) -> int:
