@@ -4,8 +4,12 @@
 beside it the answers: `values` are the metrics that it prints, with all their values; `also` may be read but need not
 be, since they say how the training was set or went along (a learning rate, a norm): read, they must be right; `missed`
 names metrics that are known not to be read. Any other name is a false one, those of `never` above all. `index.toml`
-says which program printed it, and how that was run. The answers were taken from the text by hand or by a pattern made
+says which program printed it, and how that was run. These answers were taken from the text by hand or by a pattern made
 for that text alone, never by the reader.
+
+`steps` are the epochs or steps of the values that are read: where folds or runs begin again, so do they, and where the
+output names none they are running numbers. They were written down as the reader gives them, and then held against the
+text: each stands on the line of its value or is the last one named above it, and the others were looked at one by one.
 
 `python tests/sources/test_sources_outputs.py` prints the figures, by halves of the programs.
 """
@@ -16,6 +20,7 @@ import json
 import math
 import tomllib
 from collections import Counter
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +28,7 @@ from typing import Any
 import pytest
 
 from isorun.sources.lines import scan_text
+from isorun.study.records import Series
 
 OUTPUTS = Path(__file__).parent / "outputs"
 INDEX: dict[str, dict[str, str]] = tomllib.loads((OUTPUTS / "index.toml").read_text(encoding="utf-8"))
@@ -35,11 +41,15 @@ def answers_to(name: str) -> dict[str, Any]:
 
 
 @cache
+def scanned(name: str) -> Mapping[str, Series]:
+    with (OUTPUTS / f"{name}.txt").open(encoding="utf-8", newline="") as file:
+        return scan_text(file.read()).series
+
+
+@cache
 def judged(name: str) -> dict[str, str]:
     """For every metric that the output has or the reader names: found, missed, wrong or false."""
-    with (OUTPUTS / f"{name}.txt").open(encoding="utf-8", newline="") as file:
-        series = scan_text(file.read()).series
-    read = {metric: list(points.values) for metric, points in series.items()}
+    read = {metric: list(points.values) for metric, points in scanned(name).items()}
     answers = answers_to(name)
     also = {metric: values for metric, values in answers["also"].items() if metric in read}
     known = answers["values"] | also
@@ -64,6 +74,17 @@ def test_every_value_that_is_read_is_right_and_all_are_read_but_those_known_to_b
     words = judged(name)
     not_found = {metric: word for metric, word in words.items() if word != "found"}
     assert not_found == dict.fromkeys(answers_to(name)["missed"], "missed")
+
+
+MISPLACED = {"ultralytics_classify": {"top1_acc", "top5_acc"}}  # one value an epoch, below a table, and no epoch said
+
+
+@pytest.mark.parametrize("name", INDEX)
+def test_every_value_has_the_epoch_or_step_that_the_output_gives_it(name: str) -> None:
+    answers, series = answers_to(name), scanned(name)
+    read = set(answers["values"]) & set(series)
+    assert read - set(answers["steps"]) == MISPLACED.get(name, set())
+    assert {metric: list(series[metric].steps) for metric in answers["steps"]} == answers["steps"]
 
 
 @pytest.mark.parametrize("name", [name for name in INDEX if answers_to(name)["never"]])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from isorun.sources import Found, describe, merged, timeline
+from isorun.sources import Found, describe, freeform, merged, objects, rows, timeline
 from isorun.sources.lines import LineMetrics, scan_text
 from isorun.study.design import Sources
 from isorun.study.records import Note, Series
@@ -577,3 +577,89 @@ def test_a_line_that_is_filled_up_is_read_in_no_time(filler: str) -> None:
     began = time.thread_time()
     metrics.feed(line, 0.0)
     assert time.thread_time() - began < 1.0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0:\tlearn: 1" + " " * 1_900 + "x",
+        "loss step 1: 1" + " " * 1_900 + "x",
+        "acc of class" + " " * 1_900 + "!",
+        "acc on test: 1" + " " * 1_900 + "x",
+        "loss: 1" + ",1" * 900 + "x",
+        "{" + "\"'" * 500 + '\\"' * 450 + ",",
+        "|" + " loss |" * 150_000,
+        "loss  " * 150_000,
+        ": " + "|" * 1_000_000,
+    ],
+    ids=lambda line: line[:12],
+)
+def test_a_line_made_to_hold_up_the_reader_is_read_in_no_time(line: str) -> None:
+    lines = [line, line.replace("x", "y"), "1 " + line]
+    metrics = LineMetrics(Sources())
+    began = time.thread_time()
+    for each in lines:
+        metrics.feed(each, 0.0)
+    assert time.thread_time() - began < 0.4
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (freeform.read_catboost, "0:\tlearn: 1" + " " * 40_000 + "x"),
+        (rows.has_unclear_comma, "1" + ",1" * 20_000 + "x"),
+        (freeform.read_sentence, "loss step 1: 1" + " " * 40_000 + "x"),
+        (freeform.read_sentence, "acc of class" + " " * 40_000 + "!"),
+        (lambda text: objects.Objects().begin(text), "{" + '"' + '\\"' * 20_000),
+    ],
+    ids=["catboost", "comma", "step", "class", "quotes"],
+)
+def test_the_time_of_a_pattern_grows_with_the_text_and_not_with_its_square(pattern, text):
+    began = time.thread_time()
+    pattern(text)
+    assert time.thread_time() - began < 0.2
+
+
+def test_values_before_the_line_that_closes_their_epoch_belong_to_it() -> None:
+    found = scan_text(
+        "Elbo loss: 4.5\n[iteration 1] loss: 3\n[epoch 0] train loss: 2\n"
+        "Elbo loss: 3.5\n[iteration 21] loss: 1.5\n[epoch 1] train loss: 1"
+    )
+    assert {tuple(series.steps) for series in found.series.values()} == {(0.0, 1.0)}
+    assert found.series["loss"].values == (3.0, 1.5)
+    assert found.notes == ()
+
+
+def test_a_bar_before_the_line_of_its_epoch_belongs_to_it() -> None:
+    text = "".join(
+        f"100%|████| 9/9 [00:01, loss=0.{9 - epoch}]\nEpoch {epoch}: val_acc 0.{epoch}\n" for epoch in (1, 2, 3)
+    )
+    found = scan_text(text)
+    assert found.series["loss"] == Series((1.0, 2.0, 3.0), (0.0,) * 3, (0.8, 0.7, 0.6))
+
+
+@pytest.mark.parametrize(("first", "steps"), [(1, (0.0, 1.0, 2.0)), (0, (-1.0, 0.0, 1.0))])
+@pytest.mark.parametrize("line", ["Epoch {}", "Epoch {} loss: 0.5"])
+def test_a_value_from_before_the_training_comes_before_its_epochs(line: str, first: int, steps: tuple[float]) -> None:
+    epochs = [f"{line.format(first + number)}\nval_acc: 0.{number}" for number in range(2)]
+    assert scan_text("\n".join(["val_acc: 0.7", *epochs])).series["val_acc"].steps == steps
+
+
+def test_steps_within_epochs_are_no_restart_of_them() -> None:
+    lines = ["step 100 loss: 4", "step 200 loss: 3", "epoch 1 val_acc: 0.5", "step 300 loss: 2", "epoch 2 val_acc: 0.7"]
+    assert scan_text("\n".join(lines)).series["loss"] == Series((1.0, 2.0), (0.0, 0.0), (3.0, 2.0))
+    assert scan_text("\n".join(lines[:3])).series["loss"].steps == (100.0, 200.0)
+
+
+def test_a_footnote_is_no_step_and_a_list_of_epochs_no_new_training() -> None:
+    assert codes(scan_text("llf: 3.5\n[1] Standard errors are robust.\nllf: 2.5")) == ["stdout.no-epoch"]
+    history = '[\n  {"epoch": 0, "acc": 0.5},\n  {"epoch": 1, "acc": 0.75}\n]'
+    found = scan_text(f"epoch 0 loss: 2\nepoch 1 loss: 1\n{history}")
+    assert found.series["acc"].steps == (0.0, 1.0)
+    assert found.notes == ()
+
+
+def test_the_row_after_the_epochs_of_each_table_is_one_further() -> None:
+    table = "| epoch | val_acc |\n|---|---|\n| 1 | 0.5 |\n| 2 | 0.6 |\n| eval | 0.7 |\n"
+    found = scan_text(f"{table}\n{table}")
+    assert found.series["val_acc"].steps == (1.0, 2.0, 3.0, 1.0, 2.0, 3.0)

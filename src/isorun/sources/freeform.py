@@ -89,6 +89,7 @@ _STEP = re.compile(
 )
 _LOGGED_BY = re.compile(r"\b(\w+_(?:epoch|step|iter))\s*[:=]\s*$")
 _PART = re.compile(r"(?:^|[^a-z])(?:cv|folds?|seed|trial|run|repeat|task|split|model|candidate|client)[\s:=#\[(]*$")
+_LAYER = re.compile(r"(?:^|[^a-z])layer[\s:=#\[(]*$")
 # What is looked for behind blanks begins where these do: from each of a thousand blanks anew it takes minutes.
 _OVER_EPOCH = re.compile(r"(?<!\s)\s+(?:over|per)\s+(?:the\s+)?epoch\s*(?=[:=]\s*$)", re.IGNORECASE)
 _SEPARATOR = re.compile(r"(?<!\s)\s*+(?:\bis\s*+(?=[:=-]))?(?P<sign>[:=]|-+>|=+>|\bis\b)?(?P<space>\s*+)[\"']?$")
@@ -119,6 +120,7 @@ class Role(enum.Enum):
     OPENING = "opening"
     SPLIT = "split"
     PART = "part"
+    LAYER = "layer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,8 @@ def label_of(text: str) -> Label:
         return Label(Role.NOTHING if "best" in lowered else Role.STEP, split=split)
     if _PART.search(lowered):
         return Label(Role.PART, split=split)
+    if "layer" in lowered and _LAYER.search(lowered):
+        return Label(Role.LAYER, split=split)
     return _named(text, split)
 
 
@@ -371,6 +375,8 @@ class _Reader:
         elif label.role is Role.SPLIT:
             self._take_epoch_after_split(token, written)
             self._take_value_of_split(token, label, written)
+        elif label.role is Role.LAYER:
+            self._row.layer, self._row.by_value = f"layer {written}", True
         elif label.role in {Role.METRIC, Role.DOUBTFUL}:
             self._take_value(token, label, written)
 
@@ -438,6 +444,7 @@ class _Reader:
             self._row.doubtful.append(found)
 
     def _prefixed(self, name: str) -> str:
+        name = f"{name}[{self._row.layer}]" if self._row.layer else name
         if not self._split or keeps_no_prefix(name) or has_split(name):
             return name
         return f"{self._split}_{name}"

@@ -332,7 +332,8 @@ class Row:
     not in the last one read. left_out: what was seen and not taken. places: where in the line the numbers stand, by
     the names of their metrics, as far as that is known. numbers: where in the line any number stands, taken or not.
     by_value: what was taken depends on more than the shape of the line. above: a row of the line above, which is known
-    to be one only now. restarts: another training begins with this row of a table.
+    to be one only now. restarts: another training begins with this row of a table. layer: the one that the line is
+    about ("layer 1 loss: 0.5").
     """
 
     values: list[MetricValue] = field(default_factory=list)
@@ -352,6 +353,7 @@ class Row:
     by_value: bool = False
     above: Row | None = None
     restarts: bool = False
+    layer: str = ""
 
     @property
     def has_clock(self) -> bool:

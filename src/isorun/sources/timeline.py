@@ -27,11 +27,12 @@ MOST_METRICS = 1_000
 MOST_POINTS_TOGETHER = 4_000_000
 MOST_NAMES_IN_NOTE = 20
 LONGEST_EXAMPLE = 200
+_LONGEST_QUOTED = 1_000
 SEVERAL_PROCESSES = "several processes print it, and nothing says which is which"
 BESIDE_SETTINGS = "printed among settings before the training began"
-SEVERAL_LAYERS = "printed for several layers, not for epochs"
+_SEVERAL_LAYERS = "printed for several layers, not for epochs"
 _SEVERAL_REPORTS = "several classification reports give it, and nothing says which is meant"
-_ALL_UNCLEAR = frozenset([UNCLEAR_COMMA, SEVERAL_PROCESSES, SEVERAL_TRIALS, SEVERAL_LAYERS, _SEVERAL_REPORTS])
+_ALL_UNCLEAR = frozenset([UNCLEAR_COMMA, SEVERAL_PROCESSES, SEVERAL_TRIALS, _SEVERAL_LAYERS, _SEVERAL_REPORTS])
 _MOST_RANKS_IN_DOUBT = 16
 _MOST_RANKS = 256
 
@@ -50,8 +51,9 @@ class SeenPoints:
     a line gave, where a line without an epoch has since given one. replaced: at how many moments that happened.
     changed: how often such a line gave another value, after_end: how often since the last line with its epoch; an equal
     value replaces nothing.
-    before_epochs: how many points there were when the output first named an epoch. followed_by: the epochs that were
-    named next after the last of them and after each later one, on_epoch_line: whether one stands beside its epoch.
+    unnamed: how many points there were when the output first named an epoch, or a step where it names no epochs.
+    followed_by: those that were named next after the last of them and after each later one. on_its_line: whether one of
+    the later points stands beside its epoch or step. layer: the layer of a model that it was printed for.
     """
 
     origin: str
@@ -77,9 +79,10 @@ class SeenPoints:
     replaced: int = 0
     changed: int = 0
     after_end: int = 0
-    before_epochs: int = 0
+    unnamed: int = 0
     followed_by: Numbers = field(default_factory=Numbers)
-    on_epoch_line: bool = False
+    on_its_line: bool = False
+    layer: str = ""
 
     def follow_table(self, table: int, step: float | None) -> int:
         """Note which table the next point is from, and whether its epochs go back; how many points were left out."""
@@ -169,21 +172,27 @@ class SeenPoints:
         self.set_aside, self.replaced = None, 0
         return value
 
-    def leave_the_steps_before_epochs(self, *, lines_close_epochs: bool) -> None:
+    def place_the_unnamed(self, *, in_epochs: bool, lines_close: bool) -> None:
         """Give points from before the first epoch's name their place: steps and epochs are no one clock.
 
-        Where the line of an epoch comes after its values, each belongs to the epoch that is named next. Else what came
-        first is what was so before the training. A metric that was never seen in an epoch keeps its steps.
+        Where the line of an epoch comes after its values, each belongs to the epoch that is named next; so with steps.
+        Else what came before the first epoch is what was so before the training. A metric that was never seen in an
+        epoch keeps its steps.
         """
-        if not self.followed_by or len(self.values) == self.before_epochs:
+        early = self.unnamed - 1
+        if not self.followed_by or len(self.values) == self.unnamed or (early and not in_epochs):
+            return
+        closes = lines_close and not self.on_its_line and len(self.followed_by) == len(self.values) - early
+        if not (closes or in_epochs):
             return
         for column in (self.steps, self.seconds, self.values):
-            del column[: self.before_epochs - 1]
-        if lines_close_epochs and not self.on_epoch_line and len(self.followed_by) == len(self.values):
+            del column[:early]
+        if closes:
             self.steps[:] = self.followed_by
+            self.without_step = 0
         else:
-            first = self.followed_by[0]
-            self.steps[0] = 0.0 if first > 0 else first - 1
+            self.steps[0] = 0.0 if self.followed_by[0] > 0 else self.followed_by[0] - 1
+        self.followed_by = Numbers()
 
     def series(self) -> Series:
         """The points as a record keeps them, without a copy: there may be millions."""
@@ -210,9 +219,10 @@ class Timeline:
         self._too_many_names = False
         self._kept: dict[str, float] = {}
         self._told_rows = 0
-        self._before_epochs: list[SeenPoints] = []
-        self._first_epoch_has_values = False
-        self._last_epoch_row = self._last_value_row = 0
+        self._unnamed: list[SeenPoints] = []
+        self._first_named_has_values = False
+        self._last_named_row = self._last_value_row = 0
+        self._layer = ""
 
     def add(self, row: Row, seconds: float, line: str, source: str) -> None:
         """Take in one row. source: the start of its metrics' origins ("stdout")."""
@@ -220,6 +230,8 @@ class Timeline:
             self.add(row.above, seconds, line, source)
         self._clock.restarts += row.restarts
         self._rows += 1
+        if row.layer and not row.values:
+            self._layer = row.layer
         for value in row.doubtful:
             self._remember_not_taken(value, line)
         for item in row.left_out:
@@ -238,26 +250,29 @@ class Timeline:
 
     def _follow(self, row: Row) -> None:
         clock = self._clock
-        moment, had_epochs = clock.moment, clock.epoch is not None
+        moment, had_epochs, had_any = clock.moment, clock.epoch is not None, clock.now is not None
         clock.follow(row)
-        if row.epoch is not None:
-            self._last_clock_row = self._last_epoch_row = self._rows
-            if not had_epochs:
-                self._begin_epochs(row)
-            if self._before_epochs and clock.moment != moment:
-                for item in self._before_epochs:
-                    if item.moment == moment and len(item.followed_by) < MOST_POINTS:
-                        item.followed_by.append(row.epoch)
-        elif row.step is not None:
-            self._last_clock_row = self._rows
+        if row.epoch is None and row.step is None:
+            return
+        self._last_clock_row = self._rows
+        if row.epoch is None and had_epochs:
+            return
+        self._last_named_row = self._rows
+        if not had_any or (row.epoch is not None and not had_epochs):
+            self._begin_naming(row)
+        if self._unnamed and clock.moment != moment and clock.now is not None:
+            for item in self._unnamed:
+                if item.moment == moment and len(item.followed_by) < MOST_POINTS:
+                    item.followed_by.append(clock.now)
 
-    def _begin_epochs(self, row: Row) -> None:
-        """The output names an epoch for the first time: what it printed before was placed without one."""
-        self._first_epoch_has_values = bool(row.values)
-        self._before_epochs = [item for item in self._points.values() if not (item.table or item.of_report)]
-        for item in self._before_epochs:
-            item.before_epochs = len(item.values)
+    def _begin_naming(self, row: Row) -> None:
+        """The output names a step or an epoch for the first time: what it printed before was placed without one."""
+        self._first_named_has_values = bool(row.values)
+        self._unnamed = [item for item in self._points.values() if not (item.table or item.of_report)]
+        for item in self._unnamed:
+            item.unnamed, item.on_its_line = len(item.values), False
             item.moment = self._clock.moment - 1
+            del item.followed_by[:]
 
     def looking_back(self, row: Row) -> Row:
         """The row without the metrics that have values: a line that looks back at the best says them again.
@@ -298,9 +313,9 @@ class Timeline:
         points = {name: item for name, item in self._points.items() if item.values}
         ends = {name: end for name, item in points.items() if (end := item.after_the_last()) is not None}
         results = {name: item.values[-1] for name, item in points.items() if self._is_result(item)}
-        closes = self._first_epoch_has_values or self._last_value_row <= self._last_epoch_row
-        for item in self._before_epochs:
-            item.leave_the_steps_before_epochs(lines_close_epochs=closes)
+        closes, in_epochs = self._lines_close, self._clock.epoch is not None
+        for item in self._unnamed:
+            item.place_the_unnamed(in_epochs=in_epochs, lines_close=closes)
         return Found(
             series={name: item.series() for name, item in points.items()},
             results=results | ends | {name: value for name, value in self._kept.items() if name in points},
@@ -308,6 +323,11 @@ class Timeline:
             examples={name: item.example for name, item in points.items()},
             notes=(*notes, *self._notes()),
         )
+
+    @property
+    def _lines_close(self) -> bool:
+        """Whether a line that names an epoch comes after what belongs to it."""
+        return self._first_named_has_values or self._last_value_row <= self._last_named_row
 
     def _is_evaluation(self, row: Row) -> bool:
         clock = self._clock
@@ -319,6 +339,7 @@ class Timeline:
         self._last_value_row = self._rows
         moment, step = self._moment_of(row)
         clock = not row.total and (row.epoch is not None or row.step is not None)  # a bar's values are running ones
+        is_on_its_line = row.epoch is not None or (row.step is not None and self._clock.epoch is None)
         all_points, by_user, final = self._points, row.by_user, row.final or is_evaluation
         if self._kept:
             self._kept = {
@@ -336,6 +357,8 @@ class Timeline:
                 if differ(number, points.values[-1]):
                     self._leave_out(LeftOut(name, _SEVERAL_REPORTS), line)
                 continue
+            if step is None and self._layer and points is not None and points.layer not in ("", self._layer):
+                self._leave_out(LeftOut(name, _SEVERAL_LAYERS), line)
             if points is None or points.by_user != by_user:
                 points = self._points_of(name, value, row, line, source)
             if points is None:
@@ -348,7 +371,7 @@ class Timeline:
             self._count += points.put(moment, step, seconds, number, self._count >= MOST_POINTS_TOGETHER, clock=clock)
             points.last_row = self._rows
             points.final = final
-            points.on_epoch_line = points.on_epoch_line or row.epoch is not None
+            points.on_its_line = points.on_its_line or is_on_its_line
             if points.fraction != fraction:
                 self._mixed.add(name)
 
@@ -384,9 +407,12 @@ class Timeline:
             return None
         self._count -= len(known.values) if known else 0
         points = SeenPoints(
-            f"{source}: {value.form}", plain(line).strip()[:LONGEST_EXAMPLE], value.fraction, row.by_user
+            f"{source}: {value.form}",
+            plain(line[:_LONGEST_QUOTED]).strip()[:LONGEST_EXAMPLE],
+            value.fraction,
+            row.by_user,
         )
-        points.of_report = value.form == CLASS_REPORT
+        points.of_report, points.layer = value.form == CLASS_REPORT, self._layer
         self._points[name] = points
         return points
 
@@ -451,7 +477,7 @@ class Timeline:
 
 def _quoted(line: str) -> str:
     """The start of a line as a note shows it: what moves a cursor or colours a word is no part of what was said."""
-    return " ".join(plain(line).split())[:80]
+    return " ".join(plain(line[:_LONGEST_QUOTED]).split())[:80]
 
 
 def _note_on_moments(name: str, item: SeenPoints) -> Note | None:
