@@ -94,6 +94,8 @@ FORMS = [
         "  Iter       Train Loss      OOB Improve   Remaining Time\n     1      1.5    0.25    0.03s",
         {"train_loss": 1.5, "oob_improve": 0.25},
     ),
+    ("Coefficient of determination: 0.47", {"coefficient_of_determination": 0.47}),
+    ("Test set: Average loss: 0.05, Accuracy: (98%)", {"test_loss": 0.05, "test_accuracy": 0.98}),
 ]
 
 NO_METRICS = [
@@ -136,6 +138,8 @@ NO_METRICS = [
     "precision: 16",
     "errors: 0",
     "top_p: 0.9",
+    "callbacks.model_checkpoint.save_top_k: 1",
+    "accuracy: (0.5, 0.25)",
     "Epoch 0, global step 100: 'val_wer' reached 0.45 (best 0.45), saving model to '/x/val_wer=0.4.ckpt' as top 3",
     "step=10, RunningAvgSamplesPerSec=100.1, MemAllocated=1.2GB",
 ]

@@ -28,7 +28,7 @@ from __future__ import annotations
 import enum
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isorun.sources.rows import (
     COUNT,
@@ -93,6 +93,7 @@ _LAYER = re.compile(r"(?:^|[^a-z])layer[\s:=#\[(]*$")
 # What is looked for behind blanks begins where these do: from each of a thousand blanks anew it takes minutes.
 _OVER_EPOCH = re.compile(r"(?<!\s)\s+(?:over|per)\s+(?:the\s+)?epoch\s*(?=[:=]\s*$)", re.IGNORECASE)
 _SEPARATOR = re.compile(r"(?<!\s)\s*+(?:\bis\s*+(?=[:=-]))?(?P<sign>[:=]|-+>|=+>|\bis\b)?(?P<space>\s*+)[\"']?$")
+_DETERMINATION = re.compile(r"\bcoefficient of determination\b", re.IGNORECASE)
 _ABBREVIATION = re.compile(r"\b(adj|val|trn|eval|avg)\.(?= )", re.IGNORECASE)
 _AVERAGE = re.compile(r"(?<!\s)\s*\((micro|macro|weighted|samples)(?: avg)?\)\s*$", re.IGNORECASE)
 _PERCENT_UNIT = re.compile(r"(?<!\s)\s*[(\[]\s*(?:%|in %|percent)\s*[)\]]\s*$")
@@ -142,6 +143,7 @@ class Label:
     plural_epochs: bool = False
     unread: str = ""
     ends_in_bar: bool = False
+    only_percent: bool = False
 
 
 @functools.lru_cache(maxsize=4096)
@@ -154,6 +156,8 @@ def label_of(text: str) -> Label:
     stripped = lowered.strip()
     if stripped in {"(", "["}:
         return Label(Role.IN_BRACKETS if stripped == "(" else Role.OPENING, split=split)
+    if stripped.endswith(": ("):
+        return replace(label_of(text.rstrip()[:-1]), only_percent=True)  # "Accuracy: (98%)"; others begin a list
     if (logged := _LOGGED_BY.search(lowered)) is not None and is_metric(logged[1]):
         return _named(text, split)  # "train_loss_epoch: 0.4" is a loss, and names no epoch
     if "ep" in lowered and _EPOCH.search(lowered):
@@ -172,6 +176,7 @@ def _named(text: str, split: str) -> Label:
     assert separator is not None
     sign = separator["sign"] or ""
     body = _ABBREVIATION.sub(r"\1", text[: separator.start()].replace("'s ", " "))
+    body = _DETERMINATION.sub("coefficient_of_determination", body)
     without_unit = _PERCENT_UNIT.sub("", body)
     average = _AVERAGE.search(without_unit)
     without_unit = without_unit[: average.start()] if average else without_unit
@@ -322,7 +327,7 @@ class _Reader:
             self._bar_percent = int(min(float(written_number(token)), 1000.0))  # more digits than a float has are inf
         elif label.role is Role.IN_BRACKETS:
             self._take_average(token, after_value)
-        elif kind != "junk" and label.role is not Role.NOTHING:
+        elif kind != "junk" and label.role is not Role.NOTHING and (kind == "percent" or not label.only_percent):
             self._take_number(token, label)
 
     def finished(self) -> Row:

@@ -75,7 +75,7 @@ _METRICS: Final = word_set(
     correlation pearson spearman pearsonr spearmanr specificity sensitivity ece brier logloss entropy ndcg mrr hit hits
     rew rmsle msle mase crps pinball loglik llf aic bic rsquared rsqu
     bpc bpb bits top metric exact likelihood correct objective fitness residual tpr fpr tnr fnr silhouette
-    success successes winrate regret inertia concordance"""
+    success successes winrate regret inertia concordance determination"""
 )
 # "success_rate" and "hit rate" tell how a training went; "learning_rate" and "dropout rate" how it was set.
 _RATES: Final = frozenset(["rate", "ratio"])
@@ -102,8 +102,9 @@ _NEVER: Final = word_set(
     initscore pavg df ci progress wps ups wpb bsz wall"""
 )
 _PER_SECOND: Final = ("/s", "/sec", "/second", "persec", "persecond")
-_SAMPLING: Final = frozenset(["top", "top_k", "top_p", "top-k", "top-p"])  # "top 3" counts, and how text is sampled
-_OBJECTIVES: Final = frozenset(["objective_function", "cost_function"])  # a number after it can only be its value
+_SAMPLING: Final = ("top_k", "top_p", "top-k", "top-p")  # how text is sampled, or how many files are kept
+# A number after it can only be its value.
+_WHOLE_NAMES: Final = frozenset(["objective_function", "cost_function", "coefficient_of_determination"])
 _NEVER_ALONE: Final = word_set(
     """epoch epochs ep step steps iter iters iteration iterations it round update batch batches sample samples image
     images example examples num n rank device devices cuda node world params parameters count counter total line data
@@ -137,9 +138,11 @@ def is_never(name: str) -> bool:
     """Whether the name stands for time, memory, speed, a counter or a setting."""
     parts = _parts(name)
     if not parts or any(part in _NEVER for part in parts) or name.lower().endswith(_PER_SECOND):
-        return name.lower() not in _OBJECTIVES
+        return name.lower() not in _WHOLE_NAMES
     first, dot, _ = name.lower().partition(".")
-    if name.lower().rpartition(".")[2] in _SAMPLING or (dot and first in _OF_SETTINGS):
+    if name.lower() == "top" or (dot and first in _OF_SETTINGS):  # "top 3" counts
+        return True
+    if name.lower().endswith(_SAMPLING) and not any(map(_is_metric_word, parts[:-2])):
         return True
     return not any(_is_metric_word(part) for part in parts) and any(part in _NEVER_ALONE for part in parts)
 

@@ -84,6 +84,7 @@ HIGHER: Final = _named(
     pearson pearsonr correlation corr corrcoef concordance cindex r2 rsquared ndcg dcg mrr hit hits bleu sacrebleu
     bleurt rouge rougel rougelsum rouge1 rouge2 chrf meteor sari comet bertscore mauve psnr ssim msssim vmaf snr sdr
     sisdr sisnr sisdri pesq stoi dnsmos reward rewards rew return returns elbo likelihood loglik loglikelihood llf
+    determination
     similarity calinski homogeneity completeness informedness nmi mota hota idf1 amota pck oks success successes solved
     win wins winrate elo correct dprime uas las pfound ams mar purity fowlkes youden correctness helpfulness"""
 )
