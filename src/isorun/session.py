@@ -2,9 +2,9 @@
 
     with open_session("runs", "local", ExecutorOptions(Path("runs/runs"), jobs=4)) as session: …
 
-A store is a folder (`runs`, `folder:///data/runs`), or a URL whose scheme some distribution brings (entry-point group
-`isorun.stores`). An executor is `local`, or a name that some distribution brings (`isorun.executors`), alone or as the
-scheme of a URL that tells it more (`slurm://gpu?account=x`).
+A store is a folder (`runs`, `folder:///data/runs`), a PostgreSQL database (`postgresql://lab/isorun`), or a URL whose
+scheme some distribution brings (entry-point group `isorun.stores`). An executor is `local`, or a name that some
+distribution brings (`isorun.executors`), alone or as the scheme of a URL that tells it more (`slurm://gpu?account=x`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from isorun.errors import (
     IsorunError,
+    MissingExtra,
     NothingRecorded,
     PluginError,
     StoreError,
@@ -62,6 +63,7 @@ STORE_NAME: Final = ".isorun"
 _CLOSE: Final = 5
 _FIRST_SHOWN: Final = 10
 _FOLDER: Final = "folder"
+_POSTGRES: Final = ("postgresql", "postgres")
 _LOCAL: Final = "local"
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
@@ -166,10 +168,17 @@ def open_store(place: str, *, create: bool = True) -> AbstractStore:
         from isorun.store.folder import FolderStore
 
         return FolderStore(folder, create=create)
+    scheme = place.partition("://")[0].lower()
+    if scheme in _POSTGRES:
+        try:
+            from isorun.store.postgres import PostgresStore
+        except ImportError:  # psycopg is not there, or the library that it needs
+            raise MissingExtra("psycopg", "postgres", "a store in PostgreSQL") from None
+        return PostgresStore(place, create=create)
     from isorun import plugins
 
-    scheme = place.partition("://")[0].lower()
-    store: AbstractStore = plugins.make(plugins.STORES, scheme, AbstractStore, place, own=(_FOLDER,), create=create)
+    own = (_FOLDER, *_POSTGRES)
+    store: AbstractStore = plugins.make(plugins.STORES, scheme, AbstractStore, place, own=own, create=create)
     return store
 
 

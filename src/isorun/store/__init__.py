@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -26,6 +27,7 @@ __all__ = [
     "is_known",
     "open_envelope",
     "sealed",
+    "shown_place",
     "stored_form",
 ]
 
@@ -34,6 +36,15 @@ PLANS: Final = "plans"
 SEARCHES: Final = "searches"
 SEARCH_CLAIM: Final = "search-"
 """What the name of a claim begins with that is a search's, while a trial of it is chosen: no cell, and no run."""
+
+
+_USER: Final = re.compile(r"(?s)^([A-Za-z][A-Za-z0-9+.-]*://[^:@/?#]*):.*@")
+_SECRET_OPTION: Final = re.compile(r"(?i)((?:^|[?&\s])(?:ssl|pass)?password=)[^&\s]*")
+
+
+def shown_place(place: str) -> str:
+    """A place as it may be shown and kept: without the passwords of a URL. Rather too much of one is hidden."""
+    return _SECRET_OPTION.sub(r"\1***", _USER.sub(r"\1:***@", place))
 
 
 def __getattr__(name: str) -> Any:
@@ -128,6 +139,20 @@ class AbstractStore(abc.ABC):
 
         Each claim carries an attempt number higher than any before it, recorded or not.
         """
+
+    def claim_any(self, cell_ids: Sequence[str], limit: int = 1) -> list[Claim]:
+        """The rights to execute up to so many of these cells, the first ones that are free in the order given.
+
+        An empty list: all of them are finished, or are being executed now. For workers that take whatever is left; a
+        store that can do it in one go overrides this.
+        """
+        taken: list[Claim] = []
+        for cell_id in cell_ids:
+            if len(taken) == limit:
+                break
+            claim = self.claim(cell_id)
+            taken += [] if claim is None else [claim]
+        return taken
 
     @abc.abstractmethod
     def holders(self) -> Sequence[Holder]:
