@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import abc
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from isorun.errors import without_passwords
 from isorun.study.records import Note, RunRecord, open_envelope, sealed
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ __all__ = [
     "Claim",
     "Holder",
     "KnownAttempt",
+    "given_place",
     "is_known",
     "open_envelope",
     "sealed",
@@ -38,13 +39,21 @@ SEARCH_CLAIM: Final = "search-"
 """What the name of a claim begins with that is a search's, while a trial of it is chosen: no cell, and no run."""
 
 
-_USER: Final = re.compile(r"(?s)^([A-Za-z][A-Za-z0-9+.-]*://[^:@/?#]*):.*@")
-_SECRET_OPTION: Final = re.compile(r"(?i)((?:^|[?&\s])(?:ssl|pass)?password=)[^&\s]*")
+_WITH_PASSWORDS: Final[dict[str, str]] = {}
+"""Places that were given with passwords, by what is shown and handed on of them. It ends with the process."""
 
 
 def shown_place(place: str) -> str:
-    """A place as it may be shown and kept: without the passwords of a URL. Rather too much of one is hidden."""
-    return _SECRET_OPTION.sub(r"\1***", _USER.sub(r"\1:***@", place))
+    """A place as it may be shown, kept and handed on: without passwords, which this process remembers."""
+    shown = without_passwords(place)
+    if shown != place:
+        _WITH_PASSWORDS[shown] = place
+    return shown
+
+
+def given_place(place: str) -> str:
+    """The place as it was given, for whoever opens it."""
+    return _WITH_PASSWORDS.get(place, place)
 
 
 def __getattr__(name: str) -> Any:

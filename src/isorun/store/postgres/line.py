@@ -143,12 +143,12 @@ class Line:
 
     def _told(self, error: psycopg.Error, doing: str) -> StoreError:
         """The store error for what psycopg, libpq or the server said."""
-        found = self.masked(str(error))
+        found = self.masked(error.diag.message_primary or str(error))
         what = f"{doing} failed at {self.place}"
         if self._connection is None:
             return self._not_opened(found)
         if error.sqlstate == "42501":
-            return StoreError(what, found=found, hint=_GRANT)
+            return StoreError(what, found=found, hint=_allowed(self._connection.info, found))
         if error.sqlstate in _FULL:
             hint = "free some space there and run the same command again; everything acknowledged before is intact"
             return StoreError(what, found=found, hint=hint)
@@ -166,7 +166,7 @@ class Line:
         if _REFUSED.search(found):
             hint = "put the password into ~/.pgpass (host:port:database:user:password, mode 600) or PGPASSWORD"
             return StoreError(what, found=found, hint=hint)
-        if found.startswith(("invalid", "missing", "unexpected", "end of string", "definition of service")):
+        if found.startswith(("invalid", "missing", "unexpected", "end of string")):
             return StoreError(what, found=found, allowed="postgresql://user@host:5432/database")
         return StoreError(what, found=found, hint=f"{self._is_ready()} tells whether the server is there")
 
@@ -181,11 +181,14 @@ class Line:
         return ""
 
 
-_GRANT: Final = (
-    "whoever owns the database allows it: GRANT CREATE ON DATABASE … TO …; or, where the schema is there already: "
-    "GRANT USAGE ON SCHEMA isorun TO …; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA isorun TO …; "
-    "GRANT USAGE ON ALL SEQUENCES IN SCHEMA isorun TO …"
-)
+def _allowed(info: Any, found: str) -> str:
+    """What whoever owns the database, or the schema that is there already, says to let this role in."""
+    if "for database" in found:
+        return f"whoever owns the database says: GRANT CREATE ON DATABASE {info.dbname} TO {info.user}"
+    return (
+        f"whoever made the store says: GRANT USAGE ON SCHEMA isorun TO {info.user}; GRANT SELECT, INSERT, UPDATE, DELETE "
+        f"ON ALL TABLES IN SCHEMA isorun TO {info.user}; GRANT USAGE ON ALL SEQUENCES IN SCHEMA isorun TO {info.user}"
+    )
 
 
 def _secrets_of(url: str) -> tuple[str, ...]:
