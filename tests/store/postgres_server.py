@@ -159,9 +159,9 @@ class Server:
 
 
 class Proxy:
-    """A line to the server that can be cut: once `cut_after` is told, when the server has answered that word.
+    """A line to the server that can be cut. swallow: once the server answers with this word, the answer is lost.
 
-    With `swallow` the answer itself is lost: the server has done what it was asked, and nobody is told.
+    Then the server has done what it was asked, the line is cut, and nobody was told.
     """
 
     def __init__(self, port: int) -> None:
@@ -170,47 +170,46 @@ class Proxy:
         self.port = int(self._listener.getsockname()[1])
         self.swallow: bytes | None = None
         self.swallowed = 0
-        self._closed = False
+        self._ends: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
+    def cut(self) -> None:
+        """Cut all lines."""
+        for end in self._ends:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
-        self._closed = True
+        """Take no more lines."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
     def _accept(self) -> None:
-        while not self._closed:
+        while True:
             try:
                 client, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
                 server = socket.create_connection(("127.0.0.1", self._target))
             except OSError:
+                client.close()
                 continue
-            threading.Thread(target=self._pass_on, args=(client, server), daemon=True).start()
-            threading.Thread(target=self._pass_back, args=(server, client), daemon=True).start()
+            self._ends = [end for end in self._ends if end.fileno() >= 0] + [client, server]
+            for source, sink, looks in ((client, server, False), (server, client, True)):
+                threading.Thread(target=self._pass_on, args=(source, sink, looks), daemon=True).start()
 
-    def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
-        try:
-            while data := client.recv(65536):
-                server.sendall(data)
-        except OSError:
-            pass
-        self._cut(client, server)
-
-    def _pass_back(self, server: socket.socket, client: socket.socket) -> None:
-        try:
-            while data := server.recv(65536):
-                word = self.swallow
+    def _pass_on(self, source: socket.socket, sink: socket.socket, looks: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                word = self.swallow if looks else None
                 if word is not None and word in data:
                     self.swallow = None
                     self.swallowed += 1
                     break
-                client.sendall(data)
-        except OSError:
-            pass
-        self._cut(client, server)
-
-    @staticmethod
-    def _cut(*ends: socket.socket) -> None:
-        for end in ends:
+                sink.sendall(data)
+        for end in (source, sink):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-            end.close()
+        source.close()

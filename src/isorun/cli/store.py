@@ -46,7 +46,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
     parser.add_argument("action", choices=("verify", "repair", "share", "redact", "copy"), help="what to do")
     parser.add_argument("names", nargs="*", metavar="NAME", help="with redact: variables; with copy: from, to")
-    parser.add_argument("--store", metavar="STORE", help="where records are kept (default: .isorun in this folder)")
+    parser.add_argument(
+        "--store", metavar="FOLDER|URL", help="where records are kept (default: .isorun in this folder)"
+    )
     parser.add_argument("--group", metavar="NAME", help="with share: the group (default: the one the folder has)")
     parser.add_argument("--value", metavar="FILE", help="with redact: a value, in a file, or - for standard input")
     parser.add_argument(

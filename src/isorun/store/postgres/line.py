@@ -185,9 +185,10 @@ def _allowed(info: Any, found: str) -> str:
     """What whoever owns the database, or the schema that is there already, says to let this role in."""
     if "for database" in found:
         return f"whoever owns the database says: GRANT CREATE ON DATABASE {info.dbname} TO {info.user}"
+    inner = f"IN SCHEMA isorun TO {info.user}"
     return (
-        f"whoever made the store says: GRANT USAGE ON SCHEMA isorun TO {info.user}; GRANT SELECT, INSERT, UPDATE, DELETE "
-        f"ON ALL TABLES IN SCHEMA isorun TO {info.user}; GRANT USAGE ON ALL SEQUENCES IN SCHEMA isorun TO {info.user}"
+        f"whoever made the store says: GRANT USAGE ON SCHEMA isorun TO {info.user}; GRANT SELECT, INSERT, UPDATE, "
+        f"DELETE ON ALL TABLES {inner}; GRANT USAGE ON ALL SEQUENCES {inner}"
     )
 
 
