@@ -24,6 +24,7 @@ NAMES: Final = (
     "reading_output",
     "withheld_secrets",
     "store",
+    "postgres",
     "command_line",
     "large_studies",
     "mixed",

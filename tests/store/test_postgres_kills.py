@@ -141,7 +141,7 @@ def test_a_killed_server_loses_and_doubles_nothing(postgres: Server, database: s
         kill(pid)
         listener.join()
     oracle.check(database)
-    assert len(oracle.said["acknowledged"]) > kills
+    assert len(oracle.said["acknowledged"]) > kills // 2
 
 
 @KILLS

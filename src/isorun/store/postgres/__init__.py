@@ -21,9 +21,9 @@ from isorun.errors import StoreDamaged, StoreError, StoreMissing
 from isorun.store import AbstractDocuments, AbstractStore, Claim, Holder
 from isorun.store.content import KnownAttempt, is_known, stored_form
 from isorun.store.database import Migration, pending_migrations, shipped_migrations
-from isorun.store.postgres.claims import Claims
-from isorun.store.postgres.line import Line
-from isorun.store.postgres.records import COLUMNS, RecordReader, RunRow, packed_row
+from isorun.store.postgres.claims import LeasedClaims
+from isorun.store.postgres.line import ServerLine
+from isorun.store.postgres.records import COLUMNS, KeptRow, RowReader, packed_row
 from isorun.study.records import Note, RunRecord, RunState, content_digest, record_digest
 
 if TYPE_CHECKING:
@@ -78,14 +78,14 @@ class PostgresStore(AbstractStore):
         lease_seconds: float = _LEASE_SECONDS,
         patience_seconds: float = _PATIENCE_SECONDS,
     ) -> None:
-        self._line = Line(url, patience_seconds=patience_seconds)
+        self._line = ServerLine(url, patience_seconds=patience_seconds)
         self.place = self._line.place
         self.looked_over_by = f"isorun store verify --store {shlex.quote(self.place)}"
         self._guard = threading.RLock()
         self._process = os.getpid()
         self._closed = False
         self._durable = True
-        self._claims = Claims(self._do, lambda: Line(url, patience_seconds=lease_seconds), lease_seconds)
+        self._claims = LeasedClaims(self._do, lambda: ServerLine(url, patience_seconds=lease_seconds), lease_seconds)
         try:
             self._open(create=create)
             self.key = self._own_key()
@@ -187,22 +187,22 @@ class PostgresStore(AbstractStore):
         text = f"SELECT {columns} FROM isorun.runs WHERE {where}"  # noqa: S608 - all of it ours
         return self._do("reading the store", lambda connection: _chosen(connection, text, cell_ids).fetchall())
 
-    def _rows(self, cell_ids: Iterable[str] | None) -> Iterator[RunRow]:
+    def _rows(self, cell_ids: Iterable[str] | None) -> Iterator[KeptRow]:
         text = f"SELECT {COLUMNS} FROM isorun.runs WHERE true"  # noqa: S608
         wanted = None if cell_ids is None else list(cell_ids)
         found = self._do(
             "reading the store",
             lambda connection: _chosen(connection, text, wanted, " ORDER BY cell, attempt", binary=True).fetchall(),
         )
-        return map(RunRow._make, found)
+        return map(KeptRow._make, found)
 
-    def _reader(self) -> RecordReader:
+    def _reader(self) -> RowReader:
         text = "SELECT hash, content FROM isorun.parts WHERE hash = ANY(%s)"
 
         def contents_of(hashes: Sequence[bytes]) -> dict[bytes, str]:
             return dict(self._do("reading the store", lambda link: link.execute(text, (list(hashes),)).fetchall()))
 
-        return RecordReader(contents_of)
+        return RowReader(contents_of)
 
     @contextmanager
     def _told_where(self) -> Iterator[None]:
@@ -283,7 +283,7 @@ class PostgresDocuments(AbstractDocuments):
         return StoreError(f"{self.place(name)} cannot be read", found=found, hint=hint)
 
 
-def _write(connection: Any, record: RunRecord, row: RunRow, parts: dict[bytes, str]) -> None:
+def _write(connection: Any, record: RunRecord, row: KeptRow, parts: dict[bytes, str]) -> None:
     """Write a record unless the very same one is there. Two round trips: what is known, and what is new."""
     with connection.pipeline(), connection.transaction():
         connection.execute(_DURABLE)

@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from isorun.errors import StoreError
 from isorun.store import Claim, Holder
-from isorun.store.postgres.line import Line
+from isorun.store.postgres.line import ServerLine
 
-__all__ = ["Claims", "PostgresClaim"]
+__all__ = ["LeasedClaims", "PostgresClaim"]
 
 _FIRST_LOOK: Final = 64
 _LONGEST_LOOK: Final = 4096
@@ -66,21 +66,21 @@ class PostgresClaim(Claim):
 
     cell_id: str
     attempt: int
-    claims: Claims
+    claims: LeasedClaims
 
     def release(self) -> None:
         """Give the right back; giving it back twice is nothing, also when a later attempt has it by then."""
         self.claims.give_back([self])
 
 
-class Claims:
+class LeasedClaims:
     """Hands out claims of one store, and renews them. do: does something on the store's own line.
 
     lost: the runs whose claims lapsed and were taken over by others.
     """
 
     def __init__(
-        self, do: Callable[[str, Callable[[Any], Any]], Any], own_line: Callable[[], Line], lease_seconds: float
+        self, do: Callable[[str, Callable[[Any], Any]], Any], own_line: Callable[[], ServerLine], lease_seconds: float
     ) -> None:
         self.lost: list[str] = []
         self._do = do
@@ -182,7 +182,7 @@ class Claims:
         finally:
             line.hang_up()
 
-    def _renew(self, line: Line) -> None:
+    def _renew(self, line: ServerLine) -> None:
         with self._guard:
             held = dict(self._held)
         if not held:

@@ -7,6 +7,7 @@ reply to a COMMIT is lost, nobody knows whether it happened, and all that is ask
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 import time
@@ -20,7 +21,10 @@ import psycopg
 from isorun.errors import StoreBusy, StoreDamaged, StoreError
 from isorun.store import shown_place
 
-__all__ = ["Line"]
+__all__ = ["ServerLine"]
+
+# Of a line that broke, psycopg also warns in its log, which Python prints where nobody has said where it goes.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 _T = TypeVar("_T")
 _OLDEST: Final = 13
@@ -45,7 +49,7 @@ _FULL: Final = ("53100", "53200")
 _CONFLICTS: Final = ("40001", "40P01")
 
 
-class Line:
+class ServerLine:
     """One connection to the server of a URL, used by one thread at a time.
 
     patience_seconds: how long a server that answered before may be away. waits: what is to be said of waiting.

@@ -27,7 +27,7 @@ from isorun.store.rows import (
 from isorun.study.cells import Cell
 from isorun.study.records import RunRecord, Series, canonical_json, content_digest
 
-__all__ = ["COLUMNS", "RecordReader", "RunRow", "packed_row"]
+__all__ = ["COLUMNS", "KeptRow", "RowReader", "packed_row"]
 
 COLUMNS: Final = "cell, attempt, state, digest, checksum, body, series"
 _UNREADABLE: Final = (
@@ -41,7 +41,7 @@ _UNREADABLE: Final = (
 )
 
 
-class RunRow(NamedTuple):
+class KeptRow(NamedTuple):
     """A run as the table has it, in the order of its columns."""
 
     cell: str
@@ -66,7 +66,7 @@ class RunRow(NamedTuple):
         return hashed.digest()
 
 
-def packed_row(record: RunRecord, digest: bytes) -> tuple[RunRow, dict[bytes, str]]:
+def packed_row(record: RunRecord, digest: bytes) -> tuple[KeptRow, dict[bytes, str]]:
     """The row of a record, and the parts that it shares with others, by their hashes."""
     parts: dict[bytes, str] = {}
 
@@ -85,11 +85,11 @@ def packed_row(record: RunRecord, digest: bytes) -> tuple[RunRow, dict[bytes, st
         "sources": refer(canonical_json(content["sources"])),
         "series": described,
     }
-    row = RunRow(record.cell.id, record.attempt, str(record.state), digest, b"", canonical_json(body), numbers)
+    row = KeptRow(record.cell.id, record.attempt, str(record.state), digest, b"", canonical_json(body), numbers)
     return row._replace(checksum=row.sum()), parts
 
 
-class RecordReader:
+class RowReader:
     """Puts records together and checks each. contents_of: the contents of shared parts by their hashes."""
 
     def __init__(self, contents_of: Callable[[Sequence[bytes]], Mapping[bytes, str]]) -> None:
@@ -98,12 +98,12 @@ class RecordReader:
         self._environments: dict[str, Mapping[str, Any]] = {}
         self._cells: dict[str, Cell] = {}
 
-    def records(self, rows: Iterable[RunRow]) -> list[RunRecord]:
+    def records(self, rows: Iterable[KeptRow]) -> list[RunRecord]:
         """The records, in the order of the rows; StoreDamaged when one of them is not what was written."""
         with no_garbage_collected():
             return [self.record(row) for row in rows]
 
-    def each(self, rows: Iterable[RunRow]) -> Iterator[tuple[str, RunRecord | StoreDamaged]]:
+    def each(self, rows: Iterable[KeptRow]) -> Iterator[tuple[str, RunRecord | StoreDamaged]]:
         """The ids of the runs, each with its record, or what is wrong with it."""
         for row in rows:
             try:
@@ -111,7 +111,7 @@ class RecordReader:
             except StoreDamaged as error:
                 yield row.run_id, error
 
-    def record(self, row: RunRow) -> RunRecord:
+    def record(self, row: KeptRow) -> RunRecord:
         """The record of a row; StoreDamaged when it is not what was written."""
         try:
             if row.sum() != row.checksum:
@@ -121,7 +121,7 @@ class RecordReader:
             found = error.found if isinstance(error, StoreError) else str(error)
             raise StoreDamaged(f"the record of run {row.run_id} is damaged", found=found) from error
 
-    def _record(self, row: RunRow) -> RunRecord:
+    def _record(self, row: KeptRow) -> RunRecord:
         body = json.loads(row.body)
         group, seed, repeat = body.pop("cell")
         series = _unpacked_numbers(body.pop("series"), row.series)
