@@ -108,8 +108,9 @@ def test_a_lost_reply_to_a_claim_or_a_record_changes_nothing(postgres: Server, d
         assert claim.attempt == 2, "the first was taken, and nobody knew"
         proxy.swallow = b"COMMIT\x00"
         store.finish(make_record(cell, attempt=claim.attempt))
+        other = store.claim("other")
         proxy.swallow = b"UPDATE 1\x00"
-        claim.release()
+        other.release()
         assert proxy.swallowed == 3
         assert store.run_ids() == {f"{cell.id}-2"}
         assert list(store.holders()) == []

@@ -62,6 +62,11 @@ _INSERT_PARTS: Final = (
     "INSERT INTO isorun.parts (hash, content) SELECT * FROM unnest(%s::bytea[], %s::text[]) ON CONFLICT DO NOTHING"
 )
 
+# Nobody claims a finished cell, so that its claim ends with it, and need not be given back in another round trip.
+_FINISH_CELL: Final = """
+    UPDATE isorun.cells SET attempt = greatest(attempt, %s), finished = true, token = NULL, until = NULL WHERE cell = %s
+"""
+
 
 class PostgresStore(AbstractStore):
     """Keeps records in a database, whose schema is made when it is missing and `create` says so.
@@ -111,6 +116,8 @@ class PostgresStore(AbstractStore):
         kept = stored_form(record)
         row, parts = packed_row(kept, record_digest(kept))
         self._do(f"recording run {kept.run_id}", lambda connection: _write(connection, kept, row, parts))
+        if kept.state is RunState.FINISHED:
+            self._claims.given_back(kept.cell.id, kept.attempt)
 
     def finished(self, cell_ids: Iterable[str] | None = None) -> set[str]:
         """The cells with a finished record, of the given ones or of all."""
@@ -300,10 +307,12 @@ def _write(connection: Any, record: RunRecord, row: KeptRow, parts: dict[bytes, 
         if new:
             connection.execute(_INSERT_PARTS, (new, [parts[hashed] for hashed in new]))
         connection.execute(_INSERT_RUN, row)
-        connection.execute(
-            "UPDATE isorun.cells SET attempt = greatest(attempt, %s), finished = finished OR %s WHERE cell = %s",
-            (row.attempt, record.state is RunState.FINISHED, row.cell),
-        )
+        if record.state is RunState.FINISHED:
+            connection.execute(_FINISH_CELL, (row.attempt, row.cell))
+        else:
+            connection.execute(
+                "UPDATE isorun.cells SET attempt = greatest(attempt, %s) WHERE cell = %s", (row.attempt, row.cell)
+            )
 
 
 def _keep_document(connection: Any, kept: tuple[str, str, str, bytes]) -> None:

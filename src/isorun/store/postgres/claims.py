@@ -123,6 +123,12 @@ class LeasedClaims:
         except StoreError:
             return
 
+    def given_back(self, cell_id: str, attempt: int) -> None:
+        """The claim of that attempt ended with its record, in the same transaction."""
+        with self._guard:
+            if self._held.get(cell_id) == attempt:
+                del self._held[cell_id]
+
     def holders(self) -> list[Holder]:
         """Who holds a claim now."""
         rows = self._do(
@@ -160,9 +166,11 @@ class LeasedClaims:
         }
 
         def taking(connection: Any) -> list[tuple[int, str, int]]:
-            if new:
-                connection.execute(_MAKE, (new,))
-            found: list[tuple[int, str, int]] = connection.execute(_TAKE, asked).fetchall()
+            with connection.pipeline():  # one round trip and one commit, also where rows are to be made
+                if new:
+                    connection.execute(_MAKE, (new,))
+                answer = connection.execute(_TAKE, asked)
+            found: list[tuple[int, str, int]] = answer.fetchall()
             return found
 
         rows = sorted(self._do("claiming a cell", taking))
