@@ -294,13 +294,8 @@ def _write(connection: Any, record: RunRecord, row: KeptRow, parts: dict[bytes, 
     """Write a record unless the very same one is there. Two round trips: what is known, and what is new."""
     with connection.pipeline(), connection.transaction():
         connection.execute(_DURABLE)
-        connection.execute("INSERT INTO isorun.cells (cell) VALUES (%s) ON CONFLICT DO NOTHING", (row.cell,))
-        # With the cell locked nobody else claims or records it, so what is read after that stays so.
-        latest = connection.execute("SELECT attempt FROM isorun.cells WHERE cell = %s FOR UPDATE", (row.cell,))
-        known = connection.execute("SELECT attempt, state, digest FROM isorun.runs WHERE cell = %s", (row.cell,))
         there = connection.execute("SELECT hash FROM isorun.parts WHERE hash = ANY(%s)", (list(parts),))
-        claimed = latest.fetchone()[0]
-        attempts = [KnownAttempt(attempt, state == RunState.FINISHED, digest) for attempt, state, digest in known]
+        claimed, attempts = _locked(connection, row.cell)
         if is_known(record, row.digest, attempts, claimed):
             return
         new = sorted(set(parts) - {hashed for (hashed,) in there})  # one order: nobody waits in a ring
@@ -313,6 +308,17 @@ def _write(connection: Any, record: RunRecord, row: KeptRow, parts: dict[bytes, 
             connection.execute(
                 "UPDATE isorun.cells SET attempt = greatest(attempt, %s) WHERE cell = %s", (row.attempt, row.cell)
             )
+
+
+def _locked(connection: Any, cell_id: str) -> tuple[int, list[KnownAttempt]]:
+    """The latest attempt that was claimed, and those recorded. With the cell locked nobody adds to them."""
+    latest = connection.execute("SELECT attempt FROM isorun.cells WHERE cell = %s FOR UPDATE", (cell_id,))
+    known = connection.execute("SELECT attempt, state, digest FROM isorun.runs WHERE cell = %s", (cell_id,))
+    found = latest.fetchone()
+    if found is None:  # it was never claimed, as where records are copied
+        connection.execute("INSERT INTO isorun.cells (cell) VALUES (%s) ON CONFLICT DO NOTHING", (cell_id,))
+        return _locked(connection, cell_id)
+    return found[0], [KnownAttempt(attempt, state == RunState.FINISHED, digest) for attempt, state, digest in known]
 
 
 def _keep_document(connection: Any, kept: tuple[str, str, str, bytes]) -> None:
