@@ -99,14 +99,16 @@ class Server:
         self._wait()
 
     def cpu_seconds(self) -> float:
-        """What the server and the processes that it started have taken so far; they are a session of their own."""
+        """What the server and the processes that it started have taken so far."""
         assert self._process is not None
         ticks = 0
         for path in Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError):
                 fields = path.read_text().rpartition(")")[2].split()
-                if int(fields[3]) == self._process.pid:
-                    ticks += sum(map(int, fields[11 : 15 if path.parent.name == str(self._process.pid) else 13]))
+                if path.parent.name == str(self._process.pid):
+                    ticks += sum(map(int, fields[11:15]))  # with those that have ended
+                elif int(fields[1]) == self._process.pid:
+                    ticks += sum(map(int, fields[11:13]))
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def kill(self) -> None:
