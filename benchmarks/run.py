@@ -25,6 +25,7 @@ NAMES: Final = (
     "written_files",
     "withheld_secrets",
     "store",
+    "postgres",
     "command_line",
     "large_studies",
     "mixed",

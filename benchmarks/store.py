@@ -50,8 +50,8 @@ def _ten_thousand_runs() -> list[dict[str, Any]]:
     shape = f"{_RUNS:,} runs x 50 epochs x 4 metrics"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        cells = _declared(folder)
-        _fill(folder / ".isorun", cells, metrics=4, points=50)
+        cells = declared(folder)
+        fill(folder / ".isorun", cells, metrics=4, points=50)
         study = str(folder / "study.toml")
         report, report_memory = _command(["report", study])
         return [
@@ -67,7 +67,7 @@ def _ten_thousand_runs() -> list[dict[str, Any]]:
 def _sizes() -> Iterator[dict[str, Any]]:
     for metrics, points in ((1, 200), (8, 25)):
         with tempfile.TemporaryDirectory() as name:
-            _fill(Path(name) / ".isorun", _declared(Path(name)), metrics, points)
+            fill(Path(name) / ".isorun", declared(Path(name)), metrics, points)
             size = (Path(name) / ".isorun" / "store.sqlite").stat().st_size / (_RUNS * metrics * points)
         yield _row(f"size on disk, {_RUNS:,} runs x {metrics} x {points} points", size, 12.0, "bytes a point, at most")
 
@@ -89,8 +89,8 @@ def _a_million_rows() -> list[dict[str, Any]]:
 
 def keep_a_million_rows(folder: Path) -> None:
     """CPU seconds and megabytes of keeping, packing and reading one record of a million rows."""
-    cell = _declared(folder)[0]
-    record = _record(cell, 1, _ROWS, random.Random(1))
+    cell = declared(folder)[0]
+    record = made_record(cell, 1, _ROWS, random.Random(1))
     began = time.process_time()
     with FolderStore(folder / ".isorun") as store:
         store.finish(record)
@@ -99,14 +99,14 @@ def keep_a_million_rows(folder: Path) -> None:
     print(time.process_time() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
-def _declared(folder: Path) -> Sequence[Cell]:
+def declared(folder: Path) -> Sequence[Cell]:
     (folder / "study.toml").write_text(_STUDY.replace("SEEDS", str(list(range(1, 51)))))
     cells = cells_of(load_study(folder / "study.toml"))
     assert len(cells) == _RUNS
     return cells
 
 
-def _fill(folder: Path, cells: Sequence[Cell], metrics: int, points: int) -> None:
+def fill(folder: Path, cells: Sequence[Cell], metrics: int, points: int) -> None:
     """Write records straight into the database: what is measured is the packed store, not ten thousand fsyncs."""
     FolderStore(folder).close()
     generator = random.Random(1)
@@ -114,12 +114,12 @@ def _fill(folder: Path, cells: Sequence[Cell], metrics: int, points: int) -> Non
     with writing(connection, folder / "store.sqlite"):
         writer = RecordWriter(connection)
         for cell in cells:
-            kept = stored_form(_record(cell, metrics, points, generator))
+            kept = stored_form(made_record(cell, metrics, points, generator))
             writer.write(kept, record_digest(kept))
     connection.close()
 
 
-def _record(cell: Cell, metrics: int, points: int, generator: random.Random) -> RunRecord:
+def made_record(cell: Cell, metrics: int, points: int, generator: random.Random) -> RunRecord:
     steps = Numbers(range(1, points + 1))
     seconds = Numbers(step + generator.uniform(0.1, 0.9) for step in range(points))
     series = {

@@ -158,7 +158,7 @@ def test_a_paper_of_another_distribution_is_listed_and_reproduced(isorun):
     [
         (("--executor", "coin"), ["no executor 'coin'", "local, apart, coins, torn", "did you mean 'coins'"]),
         (("--executor", "torn"), ["executor 'torn' of the distribution isorun-example cannot be loaded", "nowhere"]),
-        (("--store", "box://here"), ["no store 'box'", "folder, shelf"]),
+        (("--store", "box://here"), ["no store 'box'", "folder, postgresql, postgres, shelf"]),
         (("--executor", "coin://fair"), ["no executor 'coin'", "did you mean 'coins'"]),
         (("--executor", "local://here"), ["the executor 'local' takes no URL", "local://here"]),
         (("--store", "folder://"), ["names no folder", "folder:///data/runs"]),

@@ -25,7 +25,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-_LEFT_OUT = tuple(f"isorun.{room}" for room in ("worker", "zoo", "testing", "repair.engines", "repair.expansion"))
+_LEFT_OUT = tuple(
+    f"isorun.{room}" for room in ("worker", "zoo", "testing", "repair.engines", "repair.expansion", "store.postgres")
+)
 _READ_AT_START = ("PYTHON", "LD_", "OMP_", "OPENBLAS_", "MKL_", "TZ", "LC_", "LANG")
 
 

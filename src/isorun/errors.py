@@ -27,6 +27,7 @@ In Python the signature of a public function says what may be asked of it; `chec
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 import types
 import unicodedata
@@ -59,6 +60,7 @@ __all__ = [
     "harmless",
     "known_names",
     "said_by",
+    "without_passwords",
 ]
 
 
@@ -202,6 +204,15 @@ def _fit(char: str) -> str:
     if char in "\n\r\t":
         return " "
     return "\N{REPLACEMENT CHARACTER}" if unicodedata.category(char) in _UNFIT else char
+
+
+_PASSWORD_OF_URL: Final = re.compile(r"([A-Za-z][\w+.-]*://[^\s:@/?#]*):\S*@")
+_PASSWORD_OPTION: Final = re.compile(r"(?i)((?:^|[?&\s])(?:ssl)?password=)[^&\s]*")
+
+
+def without_passwords(text: str) -> str:
+    """The text without the passwords of URLs (`postgresql://user:password@host`); rather too much of one is hidden."""
+    return _PASSWORD_OPTION.sub(r"\1***", _PASSWORD_OF_URL.sub(r"\1:***@", text))
 
 
 def known_names(name: object, known: Iterable[str]) -> str:

@@ -2,9 +2,9 @@
 
     with open_session("runs", "local", ExecutorOptions(Path("runs/runs"), jobs=4)) as session: …
 
-A store is a folder (`runs`, `folder:///data/runs`), or a URL whose scheme some distribution brings (entry-point group
-`isorun.stores`). An executor is `local`, or a name that some distribution brings (`isorun.executors`), alone or as the
-scheme of a URL that tells it more (`slurm://gpu?account=x`).
+A store is a folder (`runs`, `folder:///data/runs`), a PostgreSQL database (`postgresql://lab/isorun`), or a URL whose
+scheme some distribution brings (entry-point group `isorun.stores`). An executor is `local`, or a name that some
+distribution brings (`isorun.executors`), alone or as the scheme of a URL that tells it more (`slurm://gpu?account=x`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from isorun.errors import (
     IsorunError,
+    MissingExtra,
     NothingRecorded,
     PluginError,
     StoreError,
@@ -27,7 +28,7 @@ from isorun.errors import (
     foreign_errors,
     known_names,
 )
-from isorun.store import STUDIES, AbstractStore
+from isorun.store import STUDIES, AbstractStore, given_place, shown_place
 from isorun.study.design import Study, kept_study, load_study
 from isorun.study.records import RunRecord
 
@@ -41,6 +42,7 @@ __all__ = [
     "Store",
     "blaming",
     "folder_of",
+    "is_postgres",
     "is_there",
     "open_executor",
     "open_existing_store",
@@ -62,6 +64,7 @@ STORE_NAME: Final = ".isorun"
 _CLOSE: Final = 5
 _FIRST_SHOWN: Final = 10
 _FOLDER: Final = "folder"
+_POSTGRES: Final = ("postgresql", "postgres")
 _LOCAL: Final = "local"
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
@@ -136,7 +139,7 @@ def blaming(kind: str, part: object, *, but: tuple[type[Exception], ...] = ()) -
 def store_place(store: str | Path | None, folder: str | Path = ".") -> str:
     """Where records are kept: as said, else as ISORUN_STORE says, else `.isorun` in the folder."""
     chosen = (os.environ.get("ISORUN_STORE") or None) if store is None else str(store)
-    return str(Path(folder) / STORE_NAME) if chosen is None else str(folder_of(chosen) or chosen)
+    return str(Path(folder) / STORE_NAME) if chosen is None else shown_place(str(folder_of(chosen) or chosen))
 
 
 def folder_of(place: str) -> Path | None:
@@ -148,6 +151,11 @@ def folder_of(place: str) -> Path | None:
     if not rest:
         raise StoreError(f"the store {place!r} names no folder", allowed=f"{_FOLDER}:///data/runs, or only the path")
     return Path(rest)
+
+
+def is_postgres(place: str) -> bool:
+    """Whether the place is a PostgreSQL database."""
+    return place.partition("://")[0].lower() in _POSTGRES and "://" in place
 
 
 def is_there(place: str) -> bool:
@@ -166,17 +174,25 @@ def open_store(place: str, *, create: bool = True) -> AbstractStore:
         from isorun.store.folder import FolderStore
 
         return FolderStore(folder, create=create)
+    if is_postgres(place):
+        try:
+            from isorun.store.postgres import PostgresStore
+        except ImportError:  # psycopg is not there, or the library that it needs
+            raise MissingExtra("psycopg", "postgres", "a store in PostgreSQL") from None
+        return PostgresStore(given_place(place), create=create)
     from isorun import plugins
 
-    scheme = place.partition("://")[0].lower()
-    store: AbstractStore = plugins.make(plugins.STORES, scheme, AbstractStore, place, own=(_FOLDER,), create=create)
+    scheme, own = place.partition("://")[0].lower(), (_FOLDER, *_POSTGRES)
+    store: AbstractStore = plugins.make(
+        plugins.STORES, scheme, AbstractStore, given_place(place), own=own, create=create
+    )
     return store
 
 
 def open_existing_store(place: str) -> AbstractStore:
     """The store that is there: reading makes none. StoreMissing where there is none."""
     if not is_there(place):
-        raise StoreMissing(f"there is no store {place}", hint="--store names a store that lies elsewhere")
+        raise StoreMissing(f"there is no store {shown_place(place)}", hint="--store names a store that lies elsewhere")
     # A folder with nothing but an inbox is a store whose database is made again.
     return open_store(place, create=folder_of(place) is not None)
 
@@ -322,7 +338,7 @@ def recorded(store: Store, study: Study | None) -> Iterator[AbstractStore]:
         if found is None:
             raise NothingRecorded(
                 f"nothing has been recorded for {f'the study {study.name!r}' if study else 'any study'}",
-                found=f"there is no store {place}",
+                found=f"there is no store {place if isinstance(place, AbstractStore) else shown_place(place)}",
                 hint="isorun run makes the runs; --store names a store that lies elsewhere",
             )
         yield found

@@ -35,7 +35,7 @@ from isorun.session import (
     runs_folder,
     store_if_there,
 )
-from isorun.store import PLANS, STUDIES, AbstractStore
+from isorun.store import PLANS, SEARCHES, STUDIES, AbstractStore, shown_place
 from isorun.study.cells import Cell, cells_of, withheld_hashes
 from isorun.study.design import (
     Study,
@@ -559,7 +559,7 @@ def store_words(store: Store) -> str:
     """What names the store in a command that is to be typed next; empty for that of the folder."""
     import shlex
 
-    return f" --store {shlex.quote(str(store))}" if isinstance(store, (str, Path)) else ""
+    return f" --store {shlex.quote(shown_place(str(store)))}" if isinstance(store, (str, Path)) else ""
 
 
 def has_store(study: Study, store: Store = None) -> bool:
@@ -607,6 +607,28 @@ def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
             continue  # whoever goes on with that decision is told
         if own.issuperset(document.get("cells", ())):
             yield from beyond_the_study(more_than(study, document.get("made")))
+
+
+def kept_of(name: str, store: AbstractStore) -> tuple[set[str], set[tuple[str, str]]]:
+    """What a store keeps of a study: its cells, also those that decisions added, and documents by kind and name."""
+    with opened(name, store) as (declared, _):
+        study = known_to(declared, store)
+    cells = {cell.id for cell in cells_of(study, store.key)}
+    documents = {(STUDIES, study.name)}
+    for plan in store.documents(PLANS).names():
+        document = store.documents(PLANS).read(plan) or {}
+        if cells.issuperset(document.get("cells", ())):
+            documents.add((PLANS, plan))
+            made = document.get("made")
+            further = changed(study, **made) if made and more_than(study, made) else study
+            cells |= {cell.id for cell in cells_of(further, store.key)}
+    for design in study.searches.values():
+        from isorun.study.searches import search_id
+
+        begins = search_id(study, design)
+        names = store.documents(SEARCHES).names()
+        documents |= {(SEARCHES, one) for one in names if one == begins or one.startswith(f"{begins}-")}
+    return cells, documents
 
 
 def runs_of(study: Study) -> dict[str, Any]:

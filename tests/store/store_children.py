@@ -58,11 +58,14 @@ def completed(body: str, *arguments: object, timeout: float = 120, **options) ->
 
 
 class Nursery:
-    """Forks a child for each line it is told, with the line as `task`; children write to the same output."""
+    """Forks a child for each line it is told, with the line as `task`; children write to the same output.
 
-    def __init__(self, body: str) -> None:
+    first: what is imported before, once for all children.
+    """
+
+    def __init__(self, body: str, first: str = "") -> None:
         child = textwrap.indent(textwrap.dedent(body), "    ")
-        self.process = python(f"def child(task):\n{child}\n{FORK_LOOP}")
+        self.process = python(f"{first}\ndef child(task):\n{child}\n{FORK_LOOP}")
 
     def start(self, task: object) -> int:
         """The process id of a new child."""

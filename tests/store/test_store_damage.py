@@ -212,7 +212,7 @@ class TestCommands:
         self, tmp_path: Path, capsys, monkeypatch, action: str, named: str
     ):
         monkeypatch.chdir(tmp_path)
-        place = "postgresql://host/records"
+        place = "shelf://host/records"
         monkeypatch.setenv("ISORUN_STORE", place if named == "variable" else "elsewhere")
         assert main(["store", action, *(["--store", place] if named == "option" else [])]) == 2
         told = capsys.readouterr().err

@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 
 from isorun import __version__
 from isorun.cli import waiting
-from isorun.errors import IsorunError, UsageError, harmless, known_names
+from isorun.errors import IsorunError, UsageError, harmless, known_names, without_passwords
 
 __all__ = ["COMMANDS", "main"]
 
@@ -136,6 +136,7 @@ def _parse(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namesp
     end = words.index("--") if "--" in words else len(words)
     options = parser.parse_intermixed_args(words[:end])  # an option may stand between names: describe --latex RUN
     _refuse_empty(parser, options)
+    _hide_passwords(options)
     options.command = words[end + 1 :]
     if options.command and not parser.get_default("takes_command"):
         parser.error(f"this command takes no training command, but {' '.join(options.command)!r} was given")
@@ -148,6 +149,16 @@ def _refuse_empty(parser: argparse.ArgumentParser, options: argparse.Namespace) 
         given = getattr(options, action.dest, None)
         if action.dest not in _MAY_BE_EMPTY and (given == "" or (isinstance(given, list) and "" in given)):
             parser.error(f"{'/'.join(action.option_strings) or action.metavar} is empty")
+
+
+def _hide_passwords(options: argparse.Namespace) -> None:
+    """From here on the place of a store has no password, whatever is said or kept of it; it is opened with it."""
+    for name in ("store", "stores"):
+        given = getattr(options, name, None)
+        if given and "://" in str(given):
+            from isorun.store import shown_place
+
+            setattr(options, name, shown_place(given) if isinstance(given, str) else [*map(shown_place, given)])
 
 
 def _overview() -> argparse.ArgumentParser:
@@ -207,7 +218,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _complain(message: str, program: str = "isorun") -> None:
     # Where the message cannot be written either, the exit code has to say it.
-    lines = [harmless(line) for line in f"{program}: {message}".split("\n")]
+    lines = [harmless(line) for line in without_passwords(f"{program}: {message}").split("\n")]
     with suppress(OSError):
         print("\n".join(lines), file=sys.stderr)
 

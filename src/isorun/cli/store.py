@@ -1,16 +1,22 @@
-"""Is a store whole, what can be saved of one that is not, and what must not be in it? No record is ever deleted.
+"""Is a store whole, what can be saved of one that is not, what must not be in it, and how does it get elsewhere?
+
+No record is ever deleted.
 
 isorun store verify                looks at every record; exit code 3 when something is damaged or was set aside
 isorun store repair                a new database of all that is sound; what is damaged is kept beside it
 isorun store share --group lab     the group may read and write the store, too (mode 2770)
 isorun store redact DB_HOST        takes what is recorded of a variable out of records, logs and kept studies
 isorun store redact --value -      the same for a value, which is read from standard input
+isorun store copy .isorun postgresql://lab/isorun     copies records and kept studies to another store, and checks them
 
 redact --dry-run lists where the values stand, with exit code 3 where they do. Without it the code is 3 where something
 could not be reached, or a hash alone was recorded of a variable, so that its value is to be given. Cells keep their
 ids: finished runs are used again. Backups, what was sent to others, and disk blocks that are free now are not reached.
 
-Stores in folders only: one behind a URL is looked after by what brings it.
+copy leaves alone what is there already, and goes on where it was cut short; the code is 3 where something contradicts
+what is there, or could not be read. --study NAME copies the runs of one study.
+
+A store in PostgreSQL can be verified and copied; for the rest, the message says what to do.
 """
 
 from __future__ import annotations
@@ -28,6 +34,7 @@ from isorun.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from isorun.store.checking import Repaired, Verified
+    from isorun.store.copying import Copied
     from isorun.store.redacting import Redacted
 
 __all__ = ["declare", "execute"]
@@ -37,15 +44,18 @@ _SHOWN = 20
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    parser.add_argument("action", choices=("verify", "repair", "share", "redact"), help="what to do with the store")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="with redact: environment variables")
-    parser.add_argument("--store", metavar="FOLDER", help="where records are kept (default: .isorun in this folder)")
+    parser.add_argument("action", choices=("verify", "repair", "share", "redact", "copy"), help="what to do")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="with redact: variables; with copy: from, to")
+    parser.add_argument(
+        "--store", metavar="FOLDER|URL", help="where records are kept (default: .isorun in this folder)"
+    )
     parser.add_argument("--group", metavar="NAME", help="with share: the group (default: the one the folder has)")
     parser.add_argument("--value", metavar="FILE", help="with redact: a value, in a file, or - for standard input")
     parser.add_argument(
         "--value-from-env", action="store_true", help="with redact: the values these variables have now"
     )
     parser.add_argument("--dry-run", action="store_true", help="with redact: only say where the values stand")
+    parser.add_argument("--study", metavar="NAME", help="with copy: only the runs of this study")
     cli.declare_json(parser)
 
 
@@ -53,6 +63,12 @@ def execute(options: argparse.Namespace) -> int:
     """Do it and print what was found."""
     from isorun.store import checking
 
+    if options.study and options.action != "copy":
+        raise UsageError(f"--study is of no use to {options.action}", hint="isorun store copy FROM TO --study NAME")
+    if options.action == "copy":
+        return _copy(options)
+    if options.action == "verify" and _is_server(options.store):
+        return _verify_server(options)
     folder = _folder(options.action, options.store)
     if options.group and options.action != "share":
         raise UsageError(f"--group is of no use to {options.action}", hint="isorun store share --group NAME")
@@ -154,12 +170,85 @@ def _tell_variables(done: Redacted) -> None:
         print(f"  {told}: its value is not known here (a hash alone was recorded), so logs may still hold it")
 
 
+def _copy(options: argparse.Namespace) -> int:
+    from isorun.session import open_existing_store, open_store, store_place
+    from isorun.store.copying import copy
+
+    if len(options.names) != 2 or options.store:
+        what = "copy takes two stores: from where, and to where"
+        raise UsageError(what, hint="isorun store copy .isorun postgresql://lab/isorun")
+    places = store_place(options.names[0]), store_place(options.names[1])
+    if places[0] == places[1]:
+        raise UsageError("a store cannot be copied to itself", found=places[0])
+    with open_existing_store(places[0]) as source, open_store(places[1]) as target:
+        if options.study:
+            from isorun.workflow import kept_of
+
+            cells, documents = kept_of(options.study, source)
+            done = copy(source, target, places, cell_ids=cells, documents=documents)
+        else:
+            done = copy(source, target, places)
+    return _tell_copied(done, options)
+
+
+def _tell_copied(done: Copied, options: argparse.Namespace) -> int:
+    code = 3 if done.conflicts or done.damaged else 0
+    if options.json:
+        cli.print_json(done.to_json())
+        return code
+    there = f"{done.records_there:,} and {done.documents_there:,} were there already"
+    print(f"{done.target}: {done.records:,} records and {done.documents:,} documents were copied; {there}")
+    for word, found in (("in conflict, and left as it is there", done.conflicts), ("damaged", done.damaged)):
+        for what, why in found[:_SHOWN]:
+            print(f"  {word}: {what}: {why}")
+        if len(found) > _SHOWN:
+            print(f"  and {len(found) - _SHOWN:,} more (all of them with --json)")
+    if done.withheld:
+        print(
+            f"  {done.withheld:,} of them are of commands that hold secrets: the key of the store that they came from"
+        )
+        print("  tells those apart, so that whoever runs such a study on in the other store makes these runs again")
+    return code
+
+
+def _is_server(store: str | None) -> bool:
+    from isorun.session import is_postgres, store_place
+
+    return is_postgres(store_place(store))
+
+
+def _verify_server(options: argparse.Namespace) -> int:
+    from isorun.session import open_existing_store, store_place
+    from isorun.store.postgres import PostgresStore
+
+    with open_existing_store(store_place(options.store)) as store:
+        assert isinstance(store, PostgresStore)
+        return _tell_findings(store.verify(), options)
+
+
+_ON_A_SERVER = {
+    "repair": "isorun store verify names what is damaged; isorun store copy {place} FOLDER saves all that is sound, "
+    "and a backup of the database (pg_dump, pg_restore) has the rest",
+    "share": "whoever owns the schema lets others in: GRANT USAGE ON SCHEMA isorun TO lab; GRANT SELECT, INSERT, "
+    "UPDATE, DELETE ON ALL TABLES IN SCHEMA isorun TO lab; GRANT USAGE ON ALL SEQUENCES IN SCHEMA isorun TO lab",
+    "redact": "isorun store copy {place} FOLDER, isorun store redact --store FOLDER, then DROP SCHEMA isorun CASCADE "
+    "in the database, and isorun store copy FOLDER {place}",
+}
+
+
 def _folder(action: str, store: str | None) -> Path:
     """The folder of the store, which is what these commands work on."""
     from isorun.session import folder_of, store_place
 
     place = store_place(store)
     folder = folder_of(place)
+    if _is_server(store):
+        raise UsageError(
+            f"isorun store {action} cannot work on {place}",
+            found="a store in PostgreSQL",
+            allowed="a store in a folder",
+            hint=_ON_A_SERVER[action].format(place=place),
+        )
     if folder is None:
         raise UsageError(
             f"isorun store {action} cannot work on {place}",
@@ -197,7 +286,9 @@ def _tell_findings(findings: Verified, options: argparse.Namespace) -> int:
         print(f"  not checkable: {kept} of an older isorun, such as {findings.unchecked[0]}, without a digest")
     if findings.redacting:
         print("  values were being taken out, which was killed: isorun store redact, without a name, finishes it")
-    if to_repair:
+    if to_repair and _is_server(options.store):
+        print(f"next: isorun store copy {shlex.quote(findings.store)} FOLDER   (saves all that is sound)")
+    elif to_repair:
         print(f"next: isorun store repair{f' --store {shlex.quote(options.store)}' if options.store else ''}")
     return code
 

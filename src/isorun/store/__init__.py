@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from isorun.errors import without_passwords
 from isorun.study.records import Note, RunRecord, open_envelope, sealed
 
 if TYPE_CHECKING:
@@ -23,9 +24,11 @@ __all__ = [
     "Claim",
     "Holder",
     "KnownAttempt",
+    "given_place",
     "is_known",
     "open_envelope",
     "sealed",
+    "shown_place",
     "stored_form",
 ]
 
@@ -34,6 +37,23 @@ PLANS: Final = "plans"
 SEARCHES: Final = "searches"
 SEARCH_CLAIM: Final = "search-"
 """What the name of a claim begins with that is a search's, while a trial of it is chosen: no cell, and no run."""
+
+
+_WITH_PASSWORDS: Final[dict[str, str]] = {}
+"""Places that were given with passwords, by what is shown and handed on of them. It ends with the process."""
+
+
+def shown_place(place: str) -> str:
+    """A place as it may be shown, kept and handed on: without passwords, which this process remembers."""
+    shown = without_passwords(place)
+    if shown != place:
+        _WITH_PASSWORDS[shown] = place
+    return shown
+
+
+def given_place(place: str) -> str:
+    """The place as it was given, for whoever opens it."""
+    return _WITH_PASSWORDS.get(place, place)
 
 
 def __getattr__(name: str) -> Any:
@@ -128,6 +148,20 @@ class AbstractStore(abc.ABC):
 
         Each claim carries an attempt number higher than any before it, recorded or not.
         """
+
+    def claim_any(self, cell_ids: Sequence[str], limit: int = 1) -> list[Claim]:
+        """The rights to execute up to so many of these cells, the first ones that are free in the order given.
+
+        An empty list: all of them are finished, or are being executed now. For workers that take whatever is left; a
+        store that can do it in one go overrides this.
+        """
+        taken: list[Claim] = []
+        for cell_id in cell_ids:
+            if len(taken) == limit:
+                break
+            claim = self.claim(cell_id)
+            taken += [] if claim is None else [claim]
+        return taken
 
     @abc.abstractmethod
     def holders(self) -> Sequence[Holder]:

@@ -28,6 +28,7 @@ __all__ = [
     "look_over",
     "migrate",
     "needs_migration",
+    "pending_migrations",
     "reading",
     "shipped_migrations",
     "writing",
@@ -173,9 +174,11 @@ def _configured(path: Path, mode: str) -> sqlite3.Connection:
     return connection
 
 
-def shipped_migrations() -> tuple[Migration, ...]:
-    """The migrations this isorun knows, in order."""
-    folder = Path(__file__).with_name("migrations")
+_MIGRATIONS: Final = Path(__file__).with_name("migrations")
+
+
+def shipped_migrations(folder: Path = _MIGRATIONS) -> tuple[Migration, ...]:
+    """The migrations this isorun knows for stores of one kind, in order."""
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
     return tuple(_migration(file.name, file.read_text(encoding="utf-8")) for file in files)
 
@@ -187,13 +190,20 @@ def _pending_migrations(
     if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
         raise _not_a_store(path)
     applied = connection.execute("SELECT number, name, checksum FROM migrations ORDER BY number").fetchall()
+    return pending_migrations(applied, migrations, str(path))
+
+
+def pending_migrations(
+    applied: Sequence[tuple[int, str, str]], migrations: Sequence[Migration], place: str
+) -> tuple[Migration, ...]:
+    """Those that are not among the applied ones; an error when those are newer, or not what this isorun knows."""
     latest = max((number for number, _, _ in applied), default=0)
     known = {migration.number: migration for migration in migrations}
     if latest > max(known, default=0):
-        raise _too_new(path, latest, max(known, default=0))
+        raise _too_new(place, latest, max(known, default=0))
     for number, name, checksum in applied:
         if number not in known or known[number].checksum != checksum:
-            raise _altered(path, f"{number:04}_{name}")
+            raise _altered(place, f"{number:04}_{name}")
     return tuple(migration for migration in migrations if migration.number > latest)
 
 
@@ -243,19 +253,19 @@ def _not_a_store(path: Path) -> StoreError:
     )
 
 
-def _too_new(path: Path, found: int, known: int) -> StoreTooNew:
+def _too_new(place: str, found: int, known: int) -> StoreTooNew:
     return StoreTooNew(
-        f"{path} was written by a newer isorun",
+        f"{place} was written by a newer isorun",
         found=f"schema version {found}",
         allowed=f"schema versions up to {known}",
         hint="pip install --upgrade isorun",
     )
 
 
-def _altered(path: Path, name: str) -> StoreError:
+def _altered(place: str, name: str) -> StoreError:
     return StoreError(
-        f"{path} has another schema than this isorun expects",
+        f"{place} has another schema than this isorun expects",
         found=f"migration {name} with a different content",
         allowed=f"migration {name} as this isorun ships it",
-        hint="open the store with the isorun that wrote it, or choose another folder with --store",
+        hint="open the store with the isorun that wrote it, or choose another one with --store",
     )

@@ -35,6 +35,7 @@ from isorun.study.records import (
 )
 
 __all__ = [
+    "PackedSeries",
     "RecordReader",
     "RecordWriter",
     "RunRow",
@@ -42,8 +43,14 @@ __all__ = [
     "add_checksums",
     "has_withheld",
     "is_another_key",
+    "joined_document",
+    "no_garbage_collected",
+    "packed_series",
     "read_run_rows",
     "remember_key",
+    "shared_cell",
+    "split_document",
+    "unpacked_series",
 ]
 
 _SHARED_FROM_CHARACTERS: Final = 120
@@ -132,8 +139,8 @@ class RunRow(NamedTuple):
     digest: bytes
 
 
-class _Part(NamedTuple):
-    """One series as it lies in the database."""
+class PackedSeries(NamedTuple):
+    """One series as it lies in a database."""
 
     metric: str
     axis: PackedAxis
@@ -222,7 +229,7 @@ class RecordWriter:
     def _write_parts(self, record: RunRecord, digest: bytes) -> None:
         content = replace(record, series={}).to_json()
         columns, summed = self._columns(record, content, digest)
-        parts = _parts(record.series)
+        parts = packed_series(record.series)
         predictions = [_prediction_columns(item) for item in content["predictions"]]
         checksum = _checksum(summed, parts, predictions)
         run = _row_id(self._connection.execute(_INSERT_RUN, (*columns, checksum)))
@@ -240,9 +247,9 @@ class RecordWriter:
         packed = {name: data for name, value in sorted(record.digests.items()) if (data := _hex_to_bytes(value))}
         rest = {name: value for name, value in content.items() if name not in _ELSEWHERE and value not in _EMPTY}
         plain = {name: value for name, value in record.digests.items() if name not in packed}
-        environment, part_hashes = self._split_document(record.environment)
+        environment, part_hashes = split_document(record.environment, self._document)
         documents = {
-            "cell_group": canonical_json(_shared_cell(cell)),
+            "cell_group": canonical_json(shared_cell(cell)),
             "environment": environment,
             "code": canonical_json(content["code"]),
             "sources": canonical_json(content["sources"]),
@@ -265,7 +272,7 @@ class RecordWriter:
         hashes["environment"] = _joint_hash(hashes["environment"], part_hashes)
         return _in_order({**values, **ids}), _in_order({**values, **hashes})
 
-    def _write_series(self, run: int, parts: Iterable[_Part]) -> None:
+    def _write_series(self, run: int, parts: Iterable[PackedSeries]) -> None:
         axes: dict[PackedAxis, int] = {}
         for part in parts:
             if part.axis not in axes:
@@ -290,25 +297,6 @@ class RecordWriter:
             self._connection.execute("INSERT INTO names (name) VALUES (?) ON CONFLICT DO NOTHING", (column,))
             self._names[name] = _one(self._connection.execute("SELECT id FROM names WHERE name = ?", (column,)))
         return self._names[name]
-
-    def _split_document(self, document: Mapping[str, Any]) -> tuple[str, list[bytes]]:
-        """Keep the large members of a two-level document each once, so that one that differs costs only itself.
-
-        What is left of the document, with the ids of those parts, and the hashes of the parts.
-        """
-        hashes: list[bytes] = []
-        rest: dict[str, Any] = {}
-        parts: list[list[Any]] = []
-        for key, members in document.items():
-            if not isinstance(members, Mapping):
-                rest[key] = members
-                continue
-            texts = {name: canonical_json(value) for name, value in members.items()}
-            shared = {name for name, text in texts.items() if len(text) >= _SHARED_FROM_CHARACTERS}
-            parts += [[key, name, self._document(texts[name])] for name in sorted(shared)]
-            hashes += [content_digest(texts[name].encode("ascii")) for name in sorted(shared)]
-            rest[key] = {name: value for name, value in members.items() if name not in shared}
-        return canonical_json({"rest": rest, "parts": parts}), hashes
 
     def _document(self, content: str) -> int:
         digest = content_digest(content.encode("ascii"))
@@ -339,7 +327,7 @@ class RecordReader:
         rows = self._connection.execute(
             f"{_SELECT_RUNS} {self._which.format('id')} ORDER BY cell, attempt", self._asked
         )
-        with _no_garbage_collected():
+        with no_garbage_collected():
             return [self._checked(row) for row in rows.fetchall()]
 
     def each(self) -> Iterator[tuple[int, RunRecord | StoreDamaged]]:
@@ -397,7 +385,7 @@ class RecordReader:
             "sources": self._document(values["sources"])[1],
             "log_tail": _unzipped_text(values["log_tail"]),
         }
-        return RunRecord.from_json(content, cell=self._cell(values), series=self._unpacked(run))
+        return RunRecord.from_json(content, cell=self._cell(values), series=unpacked_series(self._series[run]))
 
     def _cell(self, values: Mapping[str, Any]) -> Cell:
         """The cell of a run; that its id is that of its content was so when its checksum was made."""
@@ -406,14 +394,6 @@ class RecordReader:
             shared = self._document(self._groups[group])[1]
             self._cells[group] = Cell.from_json({**shared, "seed": None, "repeat": 0})
         return self._cells[group].sibling(_INTEGER.read(values["seed"]), values["repeat"], values["cell"])
-
-    def _unpacked(self, run: int) -> dict[str, Series]:
-        axes: dict[int, tuple[Numbers, Numbers]] = {}  # metrics of a run that were logged together share one
-        found = {}
-        for part in self._series[run]:
-            axis = axes[id(part.axis)] = axes.get(id(part.axis)) or unpack_axis(part.axis)
-            found[part.metric] = Series(*axis, Numbers.unpacked(part.content))
-        return found
 
     def _document(self, number: int) -> tuple[bytes, Any]:
         """A shared document and its hash, checked once."""
@@ -428,11 +408,8 @@ class RecordReader:
         """Put a document that was split back together, once for all runs that share it; its hash covers its parts."""
         if number not in self._environments:
             hashed, split = self._document(number)
-            whole = {key: dict(value) if isinstance(value, dict) else value for key, value in split["rest"].items()}
-            parts = [self._document(part) for *_, part in split["parts"]]
-            for (key, name, _), (_, content) in zip(split["parts"], parts, strict=True):
-                whole[key][name] = content
-            self._environments[number] = (_joint_hash(hashed, (part for part, _ in parts)), whole)
+            hashes, whole = joined_document(split, self._document)
+            self._environments[number] = (_joint_hash(hashed, hashes), whole)
         return self._environments[number]
 
     def _digests(self, values: Mapping[str, Any]) -> dict[str, str]:
@@ -442,19 +419,19 @@ class RecordReader:
             start += size
         return found
 
-    def _read_series(self) -> defaultdict[int, list[_Part]]:
+    def _read_series(self) -> defaultdict[int, list[PackedSeries]]:
         groups = self._connection.execute("SELECT id, content FROM cell_groups")
         self._groups: dict[int, int] = dict(groups.fetchall())
         names = {number: _name_from_column(name) for number, name in self._connection.execute("SELECT * FROM names")}
         axes = self._read_axes()
-        found: defaultdict[int, list[_Part]] = defaultdict(list)
+        found: defaultdict[int, list[PackedSeries]] = defaultdict(list)
         rows = self._connection.execute(
             f"SELECT run, metric, axis, content FROM series {self._which.format('run')}",  # noqa: S608
             self._asked,
         )
         for run, metric, axis, content in rows:
             if metric in names and axis in axes:
-                found[run].append(_Part(names[metric], axes[axis], content))
+                found[run].append(PackedSeries(names[metric], axes[axis], content))
         return found
 
     def _read_axes(self) -> dict[int, PackedAxis]:
@@ -486,7 +463,7 @@ _UNREADABLE: Final = (StoreError, zlib.error, *_CONTENT)
 
 
 @contextmanager
-def _no_garbage_collected() -> Iterator[None]:
+def no_garbage_collected() -> Iterator[None]:
     """While many records are made, none of which is garbage, looking for some takes a quarter of the time."""
     was_on = gc.isenabled()
     gc.disable()
@@ -504,7 +481,7 @@ def add_checksums(connection: sqlite3.Connection) -> None:
 
 
 def _checksum(
-    columns: tuple[Any, ...], parts: Iterable[_Part], predictions: Iterable[tuple[str, bytes | None]]
+    columns: tuple[Any, ...], parts: Iterable[PackedSeries], predictions: Iterable[tuple[str, bytes | None]]
 ) -> bytes:
     digest = hashlib.blake2b(repr(columns).encode("utf-8", "surrogatepass"), digest_size=16)
     for metric, axis, content in sorted(parts, key=lambda part: part.metric):
@@ -526,17 +503,61 @@ def _in_order(values: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(values[name] for name in _RUN_COLUMNS)
 
 
-def _parts(series: Mapping[str, Series]) -> list[_Part]:
+def packed_series(series: Mapping[str, Series]) -> list[PackedSeries]:
+    """Each series packed; those that share steps and seconds share an axis."""
     axes: dict[tuple[int, int], PackedAxis] = {}
     parts = []
     for metric, item in series.items():
         place = (id(item.steps), id(item.seconds))
         axis = axes[place] = axes.get(place) or pack_axis(item.steps, item.seconds)
-        parts.append(_Part(metric, axis, Numbers(item.values).packed()))
+        parts.append(PackedSeries(metric, axis, Numbers(item.values).packed()))
     return parts
 
 
-def _shared_cell(cell: Cell) -> dict[str, Any]:
+def unpacked_series(parts: Iterable[PackedSeries]) -> dict[str, Series]:
+    """The series again; those whose axis is one and the same object go on sharing steps and seconds."""
+    axes: dict[int, tuple[Numbers, Numbers]] = {}
+    found = {}
+    for part in parts:
+        axis = axes[id(part.axis)] = axes.get(id(part.axis)) or unpack_axis(part.axis)
+        found[part.metric] = Series(*axis, Numbers.unpacked(part.content))
+    return found
+
+
+def split_document(document: Mapping[str, Any], refer: Callable[[str], Any]) -> tuple[str, list[bytes]]:
+    """Keep the large members of a two-level document each once, so that one that differs costs only itself.
+
+    refer: keeps a text and gives what stands for it. What is left of the document, with those references, and the
+    hashes of the parts.
+    """
+    hashes: list[bytes] = []
+    rest: dict[str, Any] = {}
+    parts: list[list[Any]] = []
+    for key, members in document.items():
+        if not isinstance(members, Mapping):
+            rest[key] = members
+            continue
+        texts = {name: canonical_json(value) for name, value in members.items()}
+        shared = {name for name, text in texts.items() if len(text) >= _SHARED_FROM_CHARACTERS}
+        parts += [[key, name, refer(texts[name])] for name in sorted(shared)]
+        hashes += [content_digest(texts[name].encode("ascii")) for name in sorted(shared)]
+        rest[key] = {name: value for name, value in members.items() if name not in shared}
+    return canonical_json({"rest": rest, "parts": parts}), hashes
+
+
+def joined_document(
+    split: Mapping[str, Any], part_of: Callable[[Any], tuple[bytes, Any]]
+) -> tuple[list[bytes], dict[str, Any]]:
+    """The hashes of the parts of a document that was split, and the whole. part_of: the hash and content of one."""
+    whole = {key: dict(value) if isinstance(value, dict) else value for key, value in split["rest"].items()}
+    parts = [part_of(part) for *_, part in split["parts"]]
+    for (key, name, _), (_, content) in zip(split["parts"], parts, strict=True):
+        whole[key][name] = content
+    return [hashed for hashed, _ in parts], whole
+
+
+def shared_cell(cell: Cell) -> dict[str, Any]:
+    """What identical runs share of their cells: all but seed and repeat."""
     return {name: value for name, value in cell.to_json().items() if name not in {"id", "seed", "repeat"}}
 
 

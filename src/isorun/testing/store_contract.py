@@ -136,6 +136,17 @@ class StoreContract:
         assert claim is not None
         assert claim.attempt == 8
 
+    def test_any_of_some_cells_can_be_claimed(self, store: AbstractStore) -> None:
+        done, held = make_cell(1), store.claim("held")
+        store.finish(make_record(done))
+        assert held is not None
+        asked = [done.id, "held", "b", "a", "c"]
+        assert store.claim_any([done.id, "held"]) == store.claim_any([]) == []
+        assert [(claim.cell_id, claim.attempt) for claim in store.claim_any(asked)] == [("b", 1)]
+        assert [claim.cell_id for claim in store.claim_any(asked, 5)] == ["a", "c"]
+        held.release()
+        assert [(claim.cell_id, claim.attempt) for claim in store.claim_any(asked, 5)] == [("held", 2)]
+
     def test_closing_gives_claims_back(self, tmp_path: Path) -> None:
         if not self.lasting:
             pytest.skip("this store ends when it is closed")

@@ -1,0 +1,207 @@
+"""Claims in PostgreSQL: who executes a cell, as which attempt, and until when unless the claim is renewed.
+
+A claim is the row of its cell in `cells`, with a token of the store that took it and the time at which it lapses. A
+thread renews what this process holds; of a process that died, or was stopped or cut off for longer than a lease, others
+take the claims over, each as a later attempt, so that what it may still record is refused. All times are the server's.
+After the server was started again, holders have a lease's time to come back before anything lapses.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any, Final
+
+from isorun.errors import StoreError
+from isorun.store import Claim, Holder
+from isorun.store.postgres.line import ServerLine
+
+__all__ = ["LeasedClaims", "PostgresClaim"]
+
+_FIRST_LOOK: Final = 64
+_LONGEST_LOOK: Final = 4096
+_BEATS_A_LEASE: Final = 4
+_LAPSED: Final = "greatest(until, pg_postmaster_start_time() + make_interval(secs => %(lease)s)) < now()"
+
+_MAKE: Final = "INSERT INTO isorun.cells (cell) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING"
+# A row that another locks right now is being claimed or recorded, so it is passed over. One with this store's own token
+# that this store does not know of is a claim whose reply was lost.
+_TAKE: Final = f"""
+    WITH free AS (
+        SELECT cells.cell, asked.place
+        FROM unnest(%(cells)s::text[]) WITH ORDINALITY AS asked (cell, place) JOIN isorun.cells USING (cell)
+        WHERE NOT finished AND (token IS NULL OR token = %(token)s OR {_LAPSED})
+        ORDER BY asked.place LIMIT %(limit)s
+        FOR UPDATE OF cells SKIP LOCKED
+    )
+    UPDATE isorun.cells
+    SET attempt = attempt + 1, token = %(token)s, host = %(host)s, pid = %(pid)s,
+        since = now(), until = now() + make_interval(secs => %(lease)s)
+    FROM free WHERE cells.cell = free.cell
+    RETURNING free.place, cells.cell, cells.attempt
+"""  # noqa: S608 - all of it ours
+_RENEW: Final = """
+    UPDATE isorun.cells SET until = now() + make_interval(secs => %(lease)s)
+    WHERE cell = ANY(%(cells)s) AND token = %(token)s RETURNING cell, attempt
+"""
+_GIVE_BACK: Final = """
+    UPDATE isorun.cells SET token = NULL, until = NULL
+    FROM unnest(%(cells)s::text[], %(attempts)s::bigint[]) AS mine (cell, attempt)
+    WHERE cells.cell = mine.cell AND cells.attempt = mine.attempt AND token = %(token)s
+"""
+_HELD: Final = f"""
+    SELECT cell, attempt, host, pid, since FROM isorun.cells WHERE token IS NOT NULL AND NOT {_LAPSED} ORDER BY cell
+"""  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresClaim(Claim):
+    """The right to execute one cell, until it is given back or lapses."""
+
+    cell_id: str
+    attempt: int
+    claims: LeasedClaims
+
+    def release(self) -> None:
+        """Give the right back; giving it back twice is nothing, also when a later attempt has it by then."""
+        self.claims.give_back([self])
+
+
+class LeasedClaims:
+    """Hands out claims of one store, and renews them. do: does something on the store's own line.
+
+    lost: the runs whose claims lapsed and were taken over by others.
+    """
+
+    def __init__(
+        self, do: Callable[[str, Callable[[Any], Any]], Any], own_line: Callable[[], ServerLine], lease_seconds: float
+    ) -> None:
+        self.lost: list[str] = []
+        self._do = do
+        self._own_line = own_line
+        self._lease = lease_seconds
+        self._token = secrets.token_bytes(16)
+        self._guard = threading.Lock()
+        self._held: dict[str, int] = {}
+        self._made: set[str] = set()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def take(self, cell_ids: Iterable[str], limit: int) -> list[Claim]:
+        """Claims of the first cells that are free, up to so many; one thread at a time."""
+        with self._guard:
+            held = set(self._held)
+        left = (cell_id for cell_id in cell_ids if cell_id not in held)
+        taken: list[Claim] = []
+        size = _FIRST_LOOK
+        while len(taken) < limit and (some := list(itertools.islice(left, size))):
+            taken += self._taken_of(some, limit - len(taken))
+            size = min(2 * size, _LONGEST_LOOK)
+        return taken
+
+    def give_back(self, claims: Iterable[PostgresClaim]) -> None:
+        """Free the cells, unless later attempts have them. What cannot be given back now lapses by itself."""
+        with self._guard:
+            mine = [claim for claim in claims if self._held.get(claim.cell_id) == claim.attempt]
+            for claim in mine:
+                del self._held[claim.cell_id]
+        if not mine:
+            return
+        asked = {
+            "cells": [claim.cell_id for claim in mine],
+            "attempts": [claim.attempt for claim in mine],
+            "token": self._token,
+        }
+        try:
+            self._do("giving claims back", lambda connection: connection.execute(_GIVE_BACK, asked))
+        except StoreError:
+            return
+
+    def given_back(self, cell_id: str, attempt: int) -> None:
+        """The claim of that attempt ended with its record, in the same transaction."""
+        with self._guard:
+            if self._held.get(cell_id) == attempt:
+                del self._held[cell_id]
+
+    def holders(self) -> list[Holder]:
+        """Who holds a claim now."""
+        rows = self._do(
+            "looking at the claims", lambda connection: connection.execute(_HELD, {"lease": self._lease}).fetchall()
+        )
+        return [
+            Holder(cell, attempt, host, pid, since.astimezone(UTC).isoformat(timespec="seconds"))
+            for cell, attempt, host, pid, since in rows
+        ]
+
+    def close(self) -> None:
+        """Give back all claims, and end the thread that renews them."""
+        self._ended.set()
+        with self._guard:
+            held = [PostgresClaim(cell_id, attempt, self) for cell_id, attempt in self._held.items()]
+        self.give_back(held)
+        if self._thread is not None:
+            self._thread.join()
+
+    def forget_rows(self) -> None:
+        """What is known of the server's rows may be wrong now: it was another line, and maybe another server."""
+        self._made.clear()
+
+    def _taken_of(self, cell_ids: Sequence[str], limit: int) -> list[Claim]:
+        new = sorted(
+            {cell_id for cell_id in cell_ids if cell_id not in self._made}
+        )  # one order: nobody waits in a ring
+        asked = {
+            "cells": list(cell_ids),
+            "limit": limit,
+            "lease": self._lease,
+            "token": self._token,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+        }
+
+        def taking(connection: Any) -> list[tuple[int, str, int]]:
+            with connection.pipeline():  # one round trip and one commit, also where rows are to be made
+                if new:
+                    connection.execute(_MAKE, (new,))
+                answer = connection.execute(_TAKE, asked)
+            found: list[tuple[int, str, int]] = answer.fetchall()
+            return found
+
+        rows = sorted(self._do("claiming a cell", taking))
+        self._made.update(new)
+        with self._guard:
+            self._held.update({cell_id: attempt for _, cell_id, attempt in rows})
+        if rows and self._thread is None:
+            self._thread = threading.Thread(target=self._renew_now_and_then, name="isorun-claims", daemon=True)
+            self._thread.start()
+        return [PostgresClaim(cell_id, attempt, self) for _, cell_id, attempt in rows]
+
+    def _renew_now_and_then(self) -> None:
+        line = self._own_line()
+        try:
+            while not self._ended.wait(self._lease / _BEATS_A_LEASE):
+                self._renew(line)
+        finally:
+            line.hang_up()
+
+    def _renew(self, line: ServerLine) -> None:
+        with self._guard:
+            held = dict(self._held)
+        if not held:
+            return
+        asked = {"cells": list(held), "token": self._token, "lease": self._lease}
+        try:
+            rows = line.do("renewing claims", lambda connection: connection.execute(_RENEW, asked).fetchall())
+        except StoreError:  # it is tried again; whoever records meanwhile is told what is wrong with the server
+            return
+        gone = {item for item in held.items() if item not in set(rows)}
+        with self._guard:
+            for cell_id, attempt in gone & set(self._held.items()):
+                del self._held[cell_id]
+                self.lost.append(f"{cell_id}-{attempt}")

@@ -1,0 +1,331 @@
+"""The store of many machines, on a real server: the promises of every store, and its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from postgres_server import Proxy, Server
+
+from isorun import session
+from isorun.errors import MissingExtra, StoreBusy, StoreConflict, StoreDamaged, StoreError, StoreMissing, StoreTooNew
+from isorun.store import STUDIES, AbstractStore, given_place, shown_place
+from isorun.store.copying import copy
+from isorun.store.folder import FolderStore
+from isorun.study.records import RunState
+from isorun.testing.made_records import content, make_cell, make_record
+from isorun.testing.store_contract import StoreContract
+
+
+def opened(url: str, **options) -> AbstractStore:
+    from isorun.store.postgres import PostgresStore
+
+    return PostgresStore(url, **options)
+
+
+class TestPostgresStore(StoreContract):
+    @pytest.fixture(autouse=True)
+    def _server(self, database: str) -> None:
+        self.url = database
+
+    def open(self, place: Path, *, create: bool = True) -> AbstractStore:
+        return opened(self.url, create=create)
+
+
+def claimed_within(store: AbstractStore, cell_id: str, seconds: float = 20.0):
+    """The claim, as soon as it can be taken."""
+    deadline = time.monotonic() + seconds
+    while (claim := store.claim(cell_id)) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return claim
+
+
+def test_a_claim_that_is_renewed_holds_and_one_that_is_not_lapses(database: str):
+    with opened(database, lease_seconds=0.4) as holder, opened(database, lease_seconds=0.4) as other:
+        held = holder.claim("a")
+        time.sleep(0.9)
+        assert other.claim("a") is None
+        assert [item.cell_id for item in other.holders()] == ["a"]
+        holder._claims._ended.set()  # as of a process that was stopped
+        taken = claimed_within(other, "a")
+        assert taken.attempt == held.attempt + 1
+        held.release()
+        assert other.claim("a") is None, "what was taken over is not given back by who had it before"
+
+
+def test_whoever_was_taken_over_is_told_and_cannot_finish(database: str):
+    cell = make_cell(1)
+    with opened(database, lease_seconds=0.4) as holder, opened(database) as other:
+        held = holder.claim(cell.id)
+        other._do(
+            "x", lambda connection: connection.execute("UPDATE isorun.cells SET until = now() - interval '1 day'")
+        )
+        other._claims._lease = 0.0
+        taken = other.claim(cell.id)
+        assert taken is not None
+        with pytest.raises(StoreConflict, match="claimed again after it, as attempt 2"):
+            holder.finish(make_record(cell, attempt=held.attempt))
+        other.finish(make_record(cell, attempt=taken.attempt))
+        deadline = time.monotonic() + 20
+        while not holder.notes():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert [note.code for note in holder.notes()] == ["store-claim-lost"]
+
+
+def test_many_take_each_cell_once(database: str):
+    cells = [f"{number:016x}" for number in range(300)]
+    taken: list[str] = []
+    with ExitStack() as stack:
+        stores = [stack.enter_context(opened(database)) for _ in range(4)]
+
+        def work(store: AbstractStore) -> None:
+            while claims := store.claim_any(cells, 3):
+                taken.extend(claim.cell_id for claim in claims)
+
+        workers = [threading.Thread(target=work, args=[store]) for store in stores]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    assert Counter(taken) == Counter(cells)
+
+
+def test_a_lost_reply_to_a_claim_or_a_record_changes_nothing(postgres: Server, database: str):
+    """The server has done it, and the line was cut before it could say so."""
+    cell, proxy = make_cell(1), Proxy(postgres.port)
+    with opened(postgres.url(port=proxy.port)) as store:
+        proxy.swallow = b"UPDATE 1\x00"
+        claim = store.claim(cell.id)
+        assert claim is not None
+        assert claim.attempt == 2, "the first was taken, and nobody knew"
+        proxy.swallow = b"COMMIT\x00"
+        store.finish(make_record(cell, attempt=claim.attempt))
+        other = store.claim("other")
+        proxy.swallow = b"UPDATE 1\x00"
+        other.release()
+        assert proxy.swallowed == 3
+        assert store.run_ids() == {f"{cell.id}-2"}
+        assert list(store.holders()) == []
+        assert [note.code for note in store.notes()] == ["store-waited"]
+    proxy.close()
+
+
+def test_a_server_that_is_started_again_is_waited_for(postgres: Server, database: str):
+    with opened(database) as store:
+        store.finish(make_record(make_cell(1)))
+        claim = store.claim("a")
+        postgres.kill()
+        back = threading.Timer(0.3, postgres.start)
+        back.start()
+        store.finish(make_record(make_cell(2)))
+        back.join()
+        assert len(store.records()) == 2
+        assert [(holder.cell_id, holder.attempt) for holder in store.holders()] == [("a", claim.attempt)]
+        assert "was away" in store.notes()[0].message
+
+
+def test_patience_ends_and_the_message_has_no_password(postgres: Server, database: str, capfd):
+    proxy = Proxy(postgres.port)
+    url = f"postgresql://isorun:ge-heim7@127.0.0.1:{proxy.port}/postgres"
+    store = opened(url, patience_seconds=2.5)
+    proxy.close()
+    proxy.cut()
+    with pytest.raises(StoreBusy, match="has not answered for 2 seconds") as raised:
+        store.finish(make_record())
+    assert "pg_isready -h 127.0.0.1" in raised.value.hint
+    said = capfd.readouterr().err
+    assert "does not answer; waiting for up to 2 seconds" in said
+    assert "ge-heim7" not in f"{said}{raised.value}{store.place}{store.looked_over_by}"
+    store.close()
+
+
+def test_those_who_open_a_new_store_at_once_get_the_same_one(database: str):
+    keys, errors = [], []
+
+    def open_and_close() -> None:
+        try:
+            with opened(database) as store:
+                keys.append(store.key)
+        except StoreError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=open_and_close) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(keys) == 4
+    assert len(set(keys)) == 1
+
+
+def test_what_is_no_store_or_a_newer_or_altered_one_is_refused(postgres: Server, database: str):
+    postgres.ask("CREATE SCHEMA isorun; CREATE TABLE isorun.theirs (a int)")
+    with pytest.raises(StoreError, match="is not a store of isorun"):
+        opened(database)
+    postgres.ask("DROP TABLE isorun.theirs")
+    with pytest.raises(StoreMissing):
+        opened(database, create=False)
+    opened(database).close()  # an empty schema that somebody made for it
+    postgres.ask("UPDATE isorun.migrations SET checksum = 'x'")
+    with pytest.raises(StoreError, match="another schema than this isorun expects"):
+        opened(database)
+    postgres.ask("INSERT INTO isorun.migrations (number, name, checksum) VALUES (99, 'later', 'x')")
+    with pytest.raises(StoreTooNew, match="was written by a newer isorun"):
+        opened(database, create=False)
+
+
+def test_what_cannot_be_opened_says_what_to_do(postgres: Server, database: str):
+    postgres.ask("DROP ROLE IF EXISTS poor; CREATE ROLE poor LOGIN")
+    with pytest.raises(StoreError, match="permission denied") as raised:
+        opened(postgres.url(user="poor"))
+    assert "GRANT CREATE ON DATABASE postgres TO poor" in raised.value.hint
+    opened(database).close()
+    with pytest.raises(StoreError, match="permission denied") as raised:
+        opened(postgres.url(user="poor"))
+    assert "GRANT USAGE ON SCHEMA isorun TO poor" in raised.value.hint
+    postgres.ask("GRANT USAGE ON SCHEMA isorun TO poor; GRANT SELECT ON ALL TABLES IN SCHEMA isorun TO poor")
+    with opened(postgres.url(user="poor")) as readable:
+        assert readable.records() == []
+        with pytest.raises(StoreError, match="permission denied for table cells"):
+            readable.claim("a")
+    for url, hint in {
+        postgres.url("nowhere"): "createdb -h 127.0.0.1 -p",
+        postgres.url(user="nobody"): "~/.pgpass",
+        postgres.url(port=1): "pg_isready -h 127.0.0.1 -p 1",
+    }.items():
+        with pytest.raises(StoreError, match="cannot be opened") as raised:
+            opened(url)
+        assert hint in raised.value.hint
+    for wrong in ("postgresql://u:ge%heim@h/db", "postgresql://u:geheim@[h/db", "postgresql://u:geheim@h/db?what=1"):
+        with pytest.raises(StoreError, match="cannot be opened") as raised:
+            opened(wrong)
+        assert "heim" not in str(raised.value)
+
+
+def test_an_old_server_is_refused(database: str, monkeypatch):
+    from isorun.store.postgres import line
+
+    monkeypatch.setattr(line, "_OLDEST", 99)
+    with pytest.raises(StoreError, match="too old"):
+        opened(database)
+
+
+def test_a_missing_driver_is_named_with_what_installs_it(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("isorun.store.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingExtra, match=r"isorun\[postgres\]"):
+        session.open_store("postgresql://lab/isorun")
+
+
+def test_a_commit_is_on_the_disk_whatever_the_database_was_told(postgres: Server, database: str):
+    from isorun.store.postgres import _DURABLE
+
+    def setting(connection):
+        with connection.transaction():
+            connection.execute(_DURABLE)
+            return connection.execute("SHOW synchronous_commit").fetchone()[0]
+
+    try:
+        for told, found in {"off": "on", "remote_apply": "remote_apply"}.items():
+            postgres.ask(f"ALTER DATABASE postgres SET synchronous_commit = {told}")
+            with opened(database) as store:
+                assert store._do("asking", setting) == found
+    finally:
+        postgres.ask("ALTER DATABASE postgres RESET synchronous_commit")
+
+
+def test_what_was_changed_is_found_and_the_rest_can_be_copied(postgres: Server, database: str, tmp_path: Path):
+    with opened(database) as store:
+        for seed in range(4):
+            store.finish(make_record(make_cell(seed)))
+        store.documents(STUDIES).write("mine", {"a": 1})
+        assert store.verify().damage == ()
+        assert store.verify().sound == 4
+    damaged = make_record(make_cell(2)).run_id
+    for change in (
+        "UPDATE isorun.runs SET body = replace(body, '0.9', '0.8') WHERE cell = %s",
+        "UPDATE isorun.runs SET series = '\\x00'::bytea || series WHERE cell = %s",
+        "UPDATE isorun.runs SET attempt = 7 WHERE cell = %s",
+    ):
+        postgres.ask(change, make_cell(2).id)
+        with opened(database) as store:
+            with pytest.raises(StoreDamaged, match="checksum") as raised:
+                store.records()
+            assert "isorun store verify" in raised.value.hint
+            assert any(item.run_id.startswith(make_cell(2).id) for item in store.verify().damage)
+    postgres.ask("UPDATE isorun.documents SET content = '{}'")
+    with opened(database) as store, FolderStore(tmp_path / "folder") as folder:
+        done = copy(store, folder, ("a", "b"))
+        assert (done.records, [what for what, _ in done.damaged]) == (3, [f"cell {make_cell(2).id}", "studies/mine"])
+    postgres.ask("DELETE FROM isorun.runs WHERE cell = %s", make_cell(2).id)
+    with opened(database) as store:
+        assert store.verify().lost == (damaged,)
+    postgres.ask("UPDATE isorun.parts SET content = '{}'")
+    with opened(database) as store, pytest.raises(StoreDamaged, match="shares with others"):
+        store.records()
+
+
+def test_a_copy_is_the_same_goes_on_and_tells_what_contradicts(database: str, tmp_path: Path):
+    records = [make_record(make_cell(seed), attempt=2, points=30) for seed in range(5)]
+    with FolderStore(tmp_path / "first") as first, opened(database) as server, FolderStore(tmp_path / "last") as last:
+        for record in records:
+            first.finish(make_record(record.cell, state=RunState.FAILED))
+            first.finish(record)
+        first.documents(STUDIES).write("older", {"a": 1})
+        first.documents(STUDIES).write("newer", {"a": 2})
+        cells = [record.cell.id for record in records[:2]]
+        part = copy(first, server, ("a", "b"), cell_ids=cells, documents={(STUDIES, "newer")})
+        assert (part.records, part.documents) == (4, 1)
+        whole = copy(first, server, ("a", "b"))
+        assert (whole.records, whole.records_there, whole.documents, whole.documents_there) == (6, 4, 1, 1)
+        assert copy(server, last, ("b", "c")).records == 10
+        assert [*map(content, last.records())] == [*map(content, server.records())] == [*map(content, first.records())]
+        last.finish(make_record(make_cell(9), accuracy=0.1))
+        server.finish(make_record(make_cell(9), accuracy=0.2))
+        last.documents(STUDIES).write("older", {"a": 3})
+        again = copy(server, last, ("b", "c"))
+        assert (again.records, again.records_there) == (0, 10)
+        assert [what for what, _ in again.conflicts] == [f"run {make_cell(9).id}-1", "studies/older"]
+        assert last.documents(STUDIES).read("older") == {"a": 3}
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("postgresql://lab/isorun", "postgresql://lab/isorun"),
+        ("postgresql://u@lab:5432/isorun", "postgresql://u@lab:5432/isorun"),
+        ("postgresql://u:p@lab/isorun", "postgresql://u:***@lab/isorun"),
+        ("postgres://u:p%40:/?w@x@lab/isorun?a=b", "postgres://u:***@lab/isorun?a=b"),
+        ("postgresql://lab/isorun?user=u&password=p%26&x=1", "postgresql://lab/isorun?user=u&password=***&x=1"),
+        ("postgresql://lab/isorun?sslpassword=p", "postgresql://lab/isorun?sslpassword=***"),
+        ("/data/a:b@c", "/data/a:b@c"),
+        ("redis://:p@lab/0", "redis://:***@lab/0"),
+    ],
+)
+def test_a_place_is_shown_without_its_password_and_opened_with_it(given: str, shown: str):
+    assert shown_place(given) == shown
+    assert shown_place(shown) == shown
+    assert given_place(shown) == given
+
+
+def test_a_forked_process_opens_the_store_anew(database: str):
+    with opened(database) as store:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                store.claim("a")
+            except StoreError as error:
+                os._exit(7 if "anew" in error.hint else 8)
+            os._exit(9)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+        assert store.claim("a") is not None, "the line of the parent is still whole"
