@@ -16,7 +16,7 @@ from isorun.execution.assemble import (
     VARIABLES_READ,
     digest_of_file,
     digest_of_variable,
-    is_written_since,
+    how_it_changed,
 )
 from isorun.execution.resources import read_another_input
 from isorun.session import recalled
@@ -116,19 +116,21 @@ def changes_since(study: Study, made: Sequence[RunRecord]) -> list[str]:
     folder = Path(study.folder)
     made = [record for record in made if not record.cell.environment_content.get("code")]
     files = {item for record in made for item in files_of(record)}
-    edited = sorted({path for path, digest in files if digest_of_file(folder / path, digest) not in ("", digest)})
-    edited += [f"the time of {path}" for path in _written_since(folder, made) if path not in edited]
+    now = {path: digest_of_file(folder / path) for path, _ in files}
+    edited = [*sorted({path for path, digest in files if now[path] not in ("", digest)}), *_large_ones(folder, made)]
     silent = [record for record in made if record.code and not effective(record).get("sources")]
     around = [] if edited or not _has_moved(folder, silent) else ["the code around it"]
     return [*edited, *around, *(f"the variable {name}" for name in _changed_variables(made))]
 
 
-def _written_since(folder: Path, made: Sequence[RunRecord]) -> list[str]:
+def _large_ones(folder: Path, made: Sequence[RunRecord]) -> list[str]:
     """Data too large to be hashed that were written to since, perhaps with what they held before; on this machine."""
     here = [record for record in made if record.where.get("host") == socket.gethostname()]
-    asked = [record.environment.get("requested", {}).get(READ_FILES, ()) for record in here]
-    times = {(item["path"], item["mtime_ns"]) for items in asked for item in items if "mtime_ns" in item}
-    return sorted({path for path, then in times if is_written_since(folder / path, then)})
+    read = [record.environment.get("requested", {}).get(READ_FILES, ()) for record in here]  # kept by isorun itself
+    then = {(item["path"], item["size"], item["mtime_ns"]) for items in read for item in items if "size" in item}
+    changed = {(path, how_it_changed(folder / path, size, time)) for path, size, time in then}
+    worst = {path: how for path, how in sorted(changed, reverse=True) if how}  # of content and time the first
+    return [path if how == "content" else f"the time of {path}" for path, how in sorted(worst.items())]
 
 
 def _has_moved(folder: Path, made: Sequence[RunRecord]) -> bool:

@@ -43,7 +43,7 @@ __all__ = [
     "digest_of_variable",
     "failed_to_read",
     "found_in_files",
-    "is_written_since",
+    "how_it_changed",
     "keep_record",
     "lost_record",
     "read_record",
@@ -61,12 +61,11 @@ FILES: Final = "files"
 INPUTS: Final = "inputs"
 _MOST_GIVEN_FILES: Final = 32
 _LARGEST_GIVEN_FILE: Final = 64 * 1024 * 1024
-_MOST_BYTES_READ: Final = 16 * 1024 * 1024
-"""Of data that a run read so much is hashed; the rest is known by size and time."""
+_LARGEST_READ_FILE: Final = 2 * 1024 * 1024
+"""What a training read and is larger is known by size and time: a run may not wait for data to be hashed."""
 _OWN_FILES: Final = re.compile(
     r"(?:job|request|printed)\.json|events.*\.jsonl|(?:writers|worker-error)\.txt|output\.log"
 )
-_SIZE_ALONE: Final = " bytes"
 _TIME_AS_FLOAT: Final = 1e-5
 """What a time loses that is told in seconds."""
 _FILE_OPTION: Final = re.compile(r"[-_.]?(?:file|path)$")
@@ -567,7 +566,7 @@ class GivenFiles:
     def with_inputs(self, ended: Ended) -> Ended:
         """With the data files that the training read by itself, as far as they are as they were when it began."""
         told, folder = ended.events.effective.get(INPUTS), _prefix(ended.job.working_folder)
-        left, kept = _MOST_BYTES_READ, []
+        kept: list[dict[str, Any]] = []
         for name, then in told.items() if isinstance(told, dict) else ():
             path, shown, stamp = Path(name), name.removeprefix(folder), _stamp(Path(name))
             is_named = any(item["path"] == shown for item in ended.requested.get(GIVEN_FILES, ()))
@@ -575,15 +574,11 @@ class GivenFiles:
                 continue
             if stamp[3] / 1e9 >= ended.began_unix or abs(stamp[3] / 1e9 - then) > _TIME_AS_FLOAT:
                 continue
-            left -= 0 if self._is_known(path, stamp) else stamp[2]
-            if left >= 0:
-                kept.append({"path": shown, "sha256": self._digest(path, stamp)})
-            else:
-                kept.append({"path": shown, "sha256": f"{stamp[2]}{_SIZE_ALONE}", "mtime_ns": stamp[3]})
+            if stamp[2] > _LARGEST_READ_FILE:
+                kept.append({"path": shown, "size": stamp[2], "mtime_ns": stamp[3]})
+            elif digest := self._digest(path, stamp):
+                kept.append({"path": shown, "sha256": digest})
         return replace(ended, requested={**ended.requested, READ_FILES: kept}) if kept else ended
-
-    def _is_known(self, path: Path, stamp: Stamp) -> bool:
-        return path in self._digests and self._digests[path][0] == stamp
 
     def _digest(self, path: Path, stamp: Stamp) -> str:
         known, digest = self._digests.get(path, (None, ""))
@@ -614,26 +609,23 @@ def _stamp(path: Path) -> Stamp | None:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if is_file else None
 
 
-def digest_of_file(path: Path, like: str = "") -> str:
-    """The hash of a file, for a large one its size alone; empty where it cannot be read.
-
-    like: another digest, which this one will be compared with: where that is a size, a size is enough.
-    """
-    stamp = _stamp(path)
-    if stamp is None:
-        return ""
-    if like.endswith(_SIZE_ALONE) or stamp[2] > _LARGEST_GIVEN_FILE:
-        return f"{stamp[2]}{_SIZE_ALONE}"
+def digest_of_file(path: Path) -> str:
+    """The hash of a file, for a large one its size alone; empty where it cannot be read."""
     try:
-        return hash_of_file(path)
+        stamp = _stamp(path)
+        size = 0 if stamp is None else stamp[2]
+        is_small = size <= _LARGEST_GIVEN_FILE
+        return "" if stamp is None else hash_of_file(path) if is_small else f"{size} bytes"
     except OSError:
         return ""
 
 
-def is_written_since(path: Path, mtime_ns: object) -> bool:
-    """Whether the file is there and has another time than this."""
+def how_it_changed(path: Path, size: object, mtime_ns: object) -> str:
+    """What is not as it was of a file that had this size and time: "content", "time", or nothing that can be seen."""
     stamp = _stamp(path)
-    return stamp is not None and stamp[3] != mtime_ns
+    if stamp is None or (stamp[2], stamp[3]) == (size, mtime_ns):
+        return ""
+    return "content" if stamp[2] != size else "time"
 
 
 def digest_of_variable(name: str) -> str:

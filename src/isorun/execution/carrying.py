@@ -21,7 +21,7 @@ if __name__ == "__main__":
     # Who sends a job and takes it back at once gets a record too: the signal waits until there is somebody to hear it.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -80,6 +80,8 @@ if TYPE_CHECKING:
     from isorun.execution.warm import WarmRun
 
     Running = KeptProcess | WarmRun
+    # Of which code a run was, asked when it has ended, and what is to be noted of that.
+    Version = Callable[[], tuple[dict[str, Any], list[Note]]]
 
 __all__ = ["Workbench", "Workshop", "carry_out", "new_folder"]
 
@@ -336,73 +338,118 @@ def new_folder(folder: Path) -> None:
 
 def _run(ready: ReadyRun, workshop: Workshop, tell: Tell, checkout: Checkout | None) -> Ended:
     with closing(HeldFolder(ready.folder)) as held:
-        return _run_in(held, ready, workshop, tell, checkout)
+        code = workshop.code_versions.ask(ready.origin) if checkout is None else None
+        run = _RunHere(ready, workshop, tell)
+        seen = run.watched()
+
+        def version() -> tuple[dict[str, Any], list[Note]]:
+            found, notes = checkout.after_the_run() if checkout else (code.result() if code else {}, [])
+            return found, [Note(*note) for note in notes]
+
+        return run.with_what_it_left(run.ended(seen), seen, held, version)
 
 
-def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell, checkout: Checkout | None) -> Ended:
-    job = ready.job
-    reading = PrintedJobs(job.sources)
-    lines = LineSplitter(reading.feed)
-    secrets = Secrets.of(job.command, ready.env)
-    log = BoundedLog(ready.folder / "output.log", secrets=secrets)
-    output = Output(log, lines)
-    live = LiveRows(ready.folder, reading.latest, secrets)
-    code = workshop.code_versions.ask(ready.origin) if checkout is None else None
-    given = workshop.given_files.before(job)
-    look = workshop.changed_files.before(job.working_folder)
-    try:
-        began_unix = time.time()
-        with workshop.started(ready) as launched, closing(live) as rows:
-            tell(RunStarted(job.run_id, _where(ready)))
-            tell_rows = _rows_teller(rows, job.run_id, tell)
+@dataclass(frozen=True, slots=True)
+class _SeenToEnd:
+    """A run that was watched to its end. stdin: what the record says of it; changed: files that are not as before."""
+
+    began_unix: float
+    launched: Launched
+    watched: Watched
+    asked_to_stop: bool
+    stdin: Mapping[str, Any]
+    changed: Mapping[str, Any]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it came to its own end, so that nothing it left is half of something."""
+        return self.watched.ended_well and not self.asked_to_stop
+
+
+class _RunHere:
+    """One run: started and watched to its end, then what is known of the end, then what it left."""
+
+    def __init__(self, ready: ReadyRun, workshop: Workshop, tell: Tell) -> None:
+        self._ready, self._workshop, self._tell = ready, workshop, tell
+        self._job = ready.job
+        self._reading = PrintedJobs(self._job.sources)
+        self._lines = LineSplitter(self._reading.feed)
+        self._secrets = Secrets.of(self._job.command, ready.env)
+        self._log = BoundedLog(ready.folder / "output.log", secrets=self._secrets)
+        self._given = workshop.given_files.before(self._job)
+        self._look = workshop.changed_files.before(self._job.working_folder)
+
+    def watched(self) -> _SeenToEnd:
+        """Start it and read its output until it has ended; nothing of it is left then."""
+        workshop = self._workshop
+        try:
+            began_unix = time.time()
+            with workshop.started(self._ready) as launched:
+                watched, stopped = self._watched(launched)
+                stdin = workshop.input_read_by(launched)
+            if not watched.exit.kept:
+                end_strays(Marks(self._ready.folder))
+            workshop.standard_input.check()
+        finally:
+            self._log.close()
+            changed = workshop.changed_files.after(self._look)
+        return _SeenToEnd(began_unix, launched, watched, stopped, stdin, changed)
+
+    def _watched(self, launched: Launched) -> tuple[Watched, bool]:
+        """Its end, and whether it was asked to stop."""
+        job, output = self._job, Output(self._log, self._lines)
+        with closing(LiveRows(self._ready.folder, self._reading.latest, self._secrets)) as rows:
+            self._tell(RunStarted(job.run_id, _where(self._ready)))
+            tell_rows = _rows_teller(rows, job.run_id, self._tell)
             watched = watch(launched.running, output, job.time_limit_seconds, tell_rows)
-            asked_to_stop = workshop.is_stopped(job.run_id)
-            whole = watched.ended_well and not asked_to_stop
-            if watched.ended_by_itself and not asked_to_stop:
+            stopped = self._workshop.is_stopped(job.run_id)
+            if watched.ended_by_itself and not stopped:
                 launched.ended()
-            output.close(watched.seconds, whole=whole)
+            output.close(watched.seconds, whole=watched.ended_well and not stopped)
             tell_rows()
-            stdin = workshop.input_read_by(launched)
-        if not watched.exit.kept:
-            end_strays(Marks(ready.folder))
-        workshop.standard_input.check()
-    finally:
-        log.close()
-        changed = workshop.changed_files.after(look)
-    tail = readable_tail(log.end())
-    exit_inside, not_begun = _exit_inside(watched.exit, ready, tail)
-    ended = Ended(
-        job=job,
-        launch=launched.mode,
-        began_unix=began_unix,
-        exit=exit_inside,
-        timed_out=watched.timed_out,
-        asked_to_stop=asked_to_stop,
-        events=EventLog(),
-        lines=Found(),
-        files=Found(),
-        log_tail=tail,
-        requested={**ready.requested(), **stdin},
-        made=ready.made(),
-        where=_where(ready),
-        notes=(*launched.notes, *_output_notes(log, lines), *_device_notes(ready), *_usage_notes(ready)),
-        secrets=secrets,
-        not_begun=not_begun,
-        changed=changed,
-    )
-    try:
-        if reading.error is not None:
-            raise reading.error
-        written, printed = reading.finish(job.working_folder, began_unix, whole=whole)
-        requested = {**ended.requested, **workshop.given_files.untouched(given, secrets)}
-        ended = replace(ended, lines=printed, files=written, requested=requested)
-        version, notes = checkout.after_the_run() if checkout else (code.result() if code else {}, [])
-        ended = replace(ended, notes=(*ended.notes, *(Note(*note) for note in notes)))
-        ended = _with_events(ended, read_run_folder(ready.folder, held), version)
-        ended = workshop.given_files.with_inputs(ended)
-        return found_in_files(ended, ready.folder.absolute(), whole=whole, is_alone=look.is_alone)
-    except Exception as error:
-        return failed_to_read(ended, error)
+        return watched, stopped
+
+    def ended(self, seen: _SeenToEnd) -> Ended:
+        """The end of the run, before anything is read of what it left."""
+        ready, tail = self._ready, readable_tail(self._log.end())
+        exit_inside, not_begun = _exit_inside(seen.watched.exit, ready, tail)
+        notes = (*_output_notes(self._log, self._lines), *_device_notes(ready), *_usage_notes(ready))
+        return Ended(
+            job=self._job,
+            launch=seen.launched.mode,
+            began_unix=seen.began_unix,
+            exit=exit_inside,
+            timed_out=seen.watched.timed_out,
+            asked_to_stop=seen.asked_to_stop,
+            events=EventLog(),
+            lines=Found(),
+            files=Found(),
+            log_tail=tail,
+            requested={**ready.requested(), **seen.stdin},
+            made=ready.made(),
+            where=_where(ready),
+            notes=(*seen.launched.notes, *notes),
+            secrets=self._secrets,
+            not_begun=not_begun,
+            changed=seen.changed,
+        )
+
+    def with_what_it_left(self, ended: Ended, seen: _SeenToEnd, held: HeldFolder, version: Version) -> Ended:
+        """With what it printed, wrote and told; where some of that cannot be read, with what was read before it."""
+        try:
+            if self._reading.error is not None:
+                raise self._reading.error
+            written, printed = self._reading.finish(self._job.working_folder, seen.began_unix, whole=seen.whole)
+            given = self._workshop.given_files
+            requested = {**ended.requested, **given.untouched(self._given, self._secrets)}
+            ended = replace(ended, lines=printed, files=written, requested=requested)
+            code, notes = version()
+            ended = replace(ended, notes=(*ended.notes, *notes))
+            ended = _with_events(ended, read_run_folder(self._ready.folder, held), code)
+            folder, is_alone = self._ready.folder.absolute(), self._look.is_alone
+            return found_in_files(given.with_inputs(ended), folder, whole=seen.whole, is_alone=is_alone)
+        except Exception as error:
+            return failed_to_read(ended, error)
 
 
 def _exit_inside(ended: Exit, ready: ReadyRun, tail: str) -> tuple[Exit, str]:
