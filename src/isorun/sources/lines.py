@@ -270,7 +270,7 @@ class LineMetrics(AbstractSource):
             return None
         if row.values and (process := process_of(line)):
             self._tell_apart(row, process)
-        if (front := number_in_front(line)) is not None:
+        if not self._ranks.are_counts and (front := number_in_front(line)) is not None:
             self._take_behind_number(*front, row, seconds)
         if self._holds_back(row, seconds, line):
             return row

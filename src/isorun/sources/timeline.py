@@ -16,7 +16,7 @@ from typing import Any
 
 from isorun.sources import Found, merged
 from isorun.sources.freeform import plain
-from isorun.sources.rows import SEVERAL_TRIALS, UNCLEAR_COMMA, LeftOut, MetricValue, Row, differ, has_split
+from isorun.sources.rows import EPOCH, SEVERAL_TRIALS, STEP, UNCLEAR_COMMA, LeftOut, MetricValue, Row, differ, has_split
 from isorun.sources.tables import CLASS_REPORT
 from isorun.study.records import Note, Numbers, Series
 
@@ -220,6 +220,7 @@ class Timeline:
         self._kept: dict[str, float] = {}
         self._told_rows = 0
         self._unnamed: list[SeenPoints] = []
+        self._named_by = ""
         self._first_named_has_values = False
         self._last_named_row = self._last_value_row = 0
         self._layer = ""
@@ -237,7 +238,13 @@ class Timeline:
         for item in row.left_out:
             self._leave_out(item, line)
         if not row.table:
-            self._follow(row)
+            clock = self._clock
+            before = clock.moment
+            clock.follow(row)
+            if row.epoch is not None or row.step is not None:
+                self._last_clock_row = self._rows
+                if clock.moment != before:
+                    self._enter(row, before)
         if row.values and not (self._clock.is_late and row.total):
             self._put_all(row, seconds, line, source)
 
@@ -248,21 +255,17 @@ class Timeline:
         if len(names) < MOST_NAMES_IN_NOTE:
             names.setdefault(item.name, _quoted(line))
 
-    def _follow(self, row: Row) -> None:
+    def _enter(self, row: Row, before: int) -> None:
+        """An epoch begins, or a step where there are no epochs. before: the moment until now."""
         clock = self._clock
-        moment, had_epochs, had_any = clock.moment, clock.epoch is not None, clock.now is not None
-        clock.follow(row)
-        if row.epoch is None and row.step is None:
-            return
-        self._last_clock_row = self._rows
-        if row.epoch is None and had_epochs:
-            return
         self._last_named_row = self._rows
-        if not had_any or (row.epoch is not None and not had_epochs):
+        named_by = EPOCH if row.epoch is not None else STEP
+        if named_by != self._named_by:
+            self._named_by = named_by
             self._begin_naming(row)
-        if self._unnamed and clock.moment != moment and clock.now is not None:
+        if self._unnamed and clock.now is not None:
             for item in self._unnamed:
-                if item.moment == moment and len(item.followed_by) < MOST_POINTS:
+                if item.moment == before and len(item.followed_by) < MOST_POINTS:
                     item.followed_by.append(clock.now)
 
     def _begin_naming(self, row: Row) -> None:
@@ -339,7 +342,8 @@ class Timeline:
         self._last_value_row = self._rows
         moment, step = self._moment_of(row)
         clock = not row.total and (row.epoch is not None or row.step is not None)  # a bar's values are running ones
-        is_on_its_line = row.epoch is not None or (row.step is not None and self._clock.epoch is None)
+        if self._unnamed and (row.epoch is not None or (row.step is not None and self._clock.epoch is None)):
+            self._stand_on_their_line(row)
         all_points, by_user, final = self._points, row.by_user, row.final or is_evaluation
         if self._kept:
             self._kept = {
@@ -350,13 +354,12 @@ class Timeline:
             if is_evaluation:
                 name = self._evaluation_name(name)
             points = all_points.get(name)
-            if points is not None and (value.form == CLASS_REPORT) != points.of_report:
-                name = self._name_beside_report(name, points)
+            if points is not None and (points.of_report or value.form == CLASS_REPORT):
+                name = self._name_beside_report(name, value, points)
                 points = all_points.get(name)
-            if points is not None and points.of_report and (step is None or moment == points.moment):
-                if differ(number, points.values[-1]):
-                    self._leave_out(LeftOut(name, _SEVERAL_REPORTS), line)
-                continue
+                if points is not None and points.of_report and (step is None or moment == points.moment):
+                    self._meet_report(name, number, points, line)
+                    continue
             if step is None and self._layer and points is not None and points.layer not in ("", self._layer):
                 self._leave_out(LeftOut(name, _SEVERAL_LAYERS), line)
             if points is None or points.by_user != by_user:
@@ -371,7 +374,6 @@ class Timeline:
             self._count += points.put(moment, step, seconds, number, self._count >= MOST_POINTS_TOGETHER, clock=clock)
             points.last_row = self._rows
             points.final = final
-            points.on_its_line = points.on_its_line or is_on_its_line
             if points.fraction != fraction:
                 self._mixed.add(name)
 
@@ -379,8 +381,20 @@ class Timeline:
         number = "" if self._clock.passes == 1 else str(self._clock.passes)
         return name if has_split(name) else f"eval{number}_{name}"
 
-    def _name_beside_report(self, name: str, points: SeenPoints) -> str:
+    def _stand_on_their_line(self, row: Row) -> None:
+        for value in row.values:
+            if (points := self._points.get(value.name)) is not None:
+                points.on_its_line = True
+
+    def _meet_report(self, name: str, number: float, points: SeenPoints, line: str) -> None:
+        """Another classification report gives a value of the same moment: nothing says which of them is meant."""
+        if differ(number, points.values[-1]):
+            self._leave_out(LeftOut(name, _SEVERAL_REPORTS), line)
+
+    def _name_beside_report(self, name: str, value: MetricValue, points: SeenPoints) -> str:
         """The name of a value where a classification report has the same one: the report's, rounded, is another."""
+        if (value.form == CLASS_REPORT) == points.of_report:
+            return name
         beside = f"report_{name}"
         if not points.of_report:
             return beside
@@ -509,6 +523,7 @@ class Ranks:
         self._went_back = False
         self._speakers: set[int] = set()
         self.on_every_line = True
+        self.are_counts = False
 
     @property
     def seen(self) -> bool:
@@ -522,8 +537,9 @@ class Ranks:
 
     def add(self, number: int, row: Row, seconds: float, line: str) -> None:
         """Take in a row of the line behind its number."""
-        if number not in self._by_number and len(self._by_number) >= _MOST_RANKS:
-            self.on_every_line = False
+        if number not in self._by_number and self._is_a_count(row):
+            self.are_counts, self.on_every_line = True, False
+            self._by_number.clear()
             return
         self._by_number.setdefault(number, Timeline()).add(row, seconds, line, "stdout")
         if row.has_clock:
@@ -531,6 +547,12 @@ class Ranks:
             self._first_clocks.setdefault(number, clock)
             self._went_back = self._went_back or (self._last[1] == clock and number < self._last[0])
             self._last = (number, clock)
+
+    def _is_a_count(self, row: Row) -> bool:
+        """Whether a new number is surely none of a process: there are too many, or it begins with a later epoch."""
+        first = next(iter(self._first_clocks.values()), None)
+        is_later = row.has_clock and first is not None and (row.epoch, row.step) != first
+        return is_later or len(self._by_number) >= _MOST_RANKS
 
     def told_apart(self, found: Found) -> Found:
         """What was found, with the metrics that several processes printed by process, or without them."""
