@@ -9,8 +9,8 @@ for that text alone, never by the reader.
 
 `steps` are the epochs or steps of the values that are read: where folds or runs begin again, so do they, and where the
 output names none they are running numbers. They were written down as the reader gives them, and then held against the
-text by a loose search, which found most of them on the line of their value or nearest to it; of the rest about half were
-looked at. So they hold what is read today, and are no independent answers as the values are.
+text by a loose search, which found most of them on the line of their value or nearest to it; of the rest about half
+were looked at. So they hold what is read today, and are no independent answers as the values are.
 
 `python tests/sources/test_sources_outputs.py` prints the figures, by halves of the programs.
 """
