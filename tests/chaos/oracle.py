@@ -89,7 +89,7 @@ class Invocation:
     def acknowledged(self) -> set[str]:
         """The labels of the cells that a whole progress line says are finished."""
         lines = self.stderr.split("\n")[:-1]
-        found = [re.match(r"\[\d+/\d+\]  (.+): token \d", line) for line in lines]
+        found = [re.match(r"\[\d+/\d+\]  (.+): (?:last )?token \d", line) for line in lines]
         return {match[1] for match in found if match}
 
     def family(self) -> list[Member]:

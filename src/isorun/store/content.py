@@ -39,7 +39,7 @@ _FINEST_EXPONENT = -40
 _LARGEST_TICK_COUNT = 2.0**62
 _LATEST_SECOND = 2.0**62
 _FEW = 5_000
-"""So many points are packed without numpy. It gives the same bits."""
+"""So many points are packed by plain Python, which starts sooner and gives the same bits."""
 
 
 class PackedAxis(NamedTuple):
