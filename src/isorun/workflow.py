@@ -92,7 +92,7 @@ _CELL_ID: Final = re.compile("[0-9a-f]{16}")
 _TOLD_AT_ONCE: Final = frozenset(
     [
         *("shared-device", "bad-return", "several-trainings", "lock-of-the-study"),
-        *("checkout-changed", "checkout-written", "edited-while-running"),
+        *("checkout-changed", "checkout-written", "edited-while-running", "isolation-left"),
     ]
 )
 
