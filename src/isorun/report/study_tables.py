@@ -393,7 +393,7 @@ def _run_notes(result: StudyResult) -> Iterator[str]:
 def _failures_table(result: StudyResult) -> Table:
     columns = (
         *GROUP_COLUMNS,
-        Column("run", key=True),
+        Column("run", key=True, unbroken=True),
         Column("state", key=True),
         Column("reason", key=True),
         Column("last line of its log", key=True),
