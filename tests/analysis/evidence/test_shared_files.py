@@ -115,3 +115,9 @@ def test_a_copy_of_the_folder_does_not_hold_what_lies_outside_it():
     assert "does not reach files outside it" in condition.next_step
     assert "below {run_dir}" in condition.next_step
     assert codes(first, run(1, 20, ckpt_pt=(9.0, [29.0]))) == []  # in the folder: the first wrote to its copy
+
+
+def test_of_a_database_that_runs_share_more_is_left_than_the_last_ones():
+    (condition,) = shared_file_conditions([run(0, 0), run(1, 20, study_db=(9.0, [29.0]))])
+    assert condition.code == "shared-write"
+    assert "(study.db): what a run finds there may be another's" in condition.message

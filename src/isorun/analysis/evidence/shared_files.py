@@ -19,6 +19,7 @@ from isorun.worker.frameworks import is_model_file
 __all__ = ["SharedFiles", "is_isolated", "shared_file_conditions", "shared_files"]
 
 _TOLD: Final = 3
+_DATABASES: Final = (".db", ".sqlite", ".sqlite3")
 _COARSE: Final = 0.05
 """File systems keep the time of the last tick of the clock, which may lie before the start of a run."""
 
@@ -143,10 +144,12 @@ def shared_file_conditions(records: Sequence[RunRecord]) -> Iterator[Condition]:
     if found.written:
         runs = frozenset().union(*found.written.values())
         files = first_of(sorted(found.written), _TOLD, ", ")
+        kept = all(name.endswith(_DATABASES) for name in found.written)
+        left = "what a run finds there may be another's" if kept else "only what the last one wrote is left"
         yield Condition(
             "shared-write",
-            f"{some(len(runs), 'run')} of {len(records)} wrote to the same file ({files}): only what the last one "
-            "wrote is left, and runs side by side may mix",
+            f"{some(len(runs), 'run')} of {len(records)} wrote to the same file ({files}): {left}, and runs side by "
+            "side may mix",
             _apart(found.written),
         )
 
