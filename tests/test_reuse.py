@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from isorun import workflow
+from isorun.study import Policy
 from isorun.study.design import Study, adhoc_study
 from isorun.testing.memory_store import MemoryStore
 from isorun.worker.usercode import hash_of_file
@@ -183,3 +184,25 @@ def test_runs_of_another_study_and_a_taken_name_are_told(tmp_path, store):
     assert "the study one" in told[0].message
     other = adhoc_study([("python", "b.py")], name="one", folder=tmp_path)
     assert [condition.code for condition in workflow.reuse_conditions(other, store, by_name=True)] == ["name-taken"]
+
+
+def test_of_several_studies_with_the_same_runs_none_is_called_their_maker(tmp_path, store):
+    for name in ("one", "two"):
+        kept = adhoc_study([("python", "a.py")], name=name, folder=tmp_path)
+        workflow.remember(kept, store=store)
+    store.finish(make_record(workflow.cells(kept)[0], code={}))
+    third = adhoc_study([("python", "a.py")], name="three", folder=tmp_path)
+    (told,) = workflow.reuse_conditions(third, store, by_name=True)
+    assert "made before by one of the studies one, two, and counts for three too" in told.message
+
+
+def test_runs_made_without_a_copy_are_named_where_one_is_asked_for(tmp_path, store):
+    study = Study("s", approaches={"a": "python a.py"}, repeats=2, folder=tmp_path, policy=Policy(isolate=True))
+    without, isolated = workflow.cells(study)
+    store.finish(make_record(without, code={}))
+    store.finish(make_record(isolated, code={}, environment={"requested": {"isolated": {}}}))
+    (told,) = workflow.reuse_conditions(study, store)
+    assert told.code == "runs-not-isolated"
+    assert "1 finished run was made without --isolate" in told.message
+    as_before = Study("s", approaches={"a": "python a.py"}, repeats=2, folder=tmp_path)
+    assert workflow.reuse_conditions(as_before, store) == ()

@@ -10,6 +10,7 @@ from typing import Final
 
 from isorun.analysis.evidence import Condition, first_of, some
 from isorun.analysis.evidence.provenance import effective, files_of
+from isorun.analysis.evidence.shared_files import is_isolated
 from isorun.errors import IsorunError
 from isorun.execution.assemble import (
     READ_FILES,
@@ -56,7 +57,7 @@ def reuse_conditions(
     kept = store.records(done[:_MOST_RECORDS])
     made = [record for record in kept if record.state is RunState.FINISHED]
     left = len(cells) - len(done)
-    found = [*renamed, *_edited(study, made, len(done), left), *_other_input(made)]
+    found = [*renamed, *_edited(study, made, len(done), left), *_other_input(made), *_not_isolated(study, made)]
     found += [] if left else _not_logged(study, made)
     return (*found, *_of_others(study, store, set(done))) if by_name else tuple(found)
 
@@ -77,6 +78,18 @@ def _other_input(made: Sequence[RunRecord]) -> Iterator[Condition]:
         message = f"{some(number, 'finished run')} read another standard input than the one given now"
         hint = "a new --store FOLDER makes all runs with this input; the finished ones stay where they are"
         yield Condition("input-changed", message, hint)
+
+
+def _not_isolated(study: Study, made: Sequence[RunRecord]) -> Iterator[Condition]:
+    """Where a run works is no part of what it is known by: finished runs serve whether they had a copy or not."""
+    number = sum(not is_isolated(record) for record in made) if study.policy.isolate else 0
+    if number:
+        yield Condition(
+            "runs-not-isolated",
+            f"{some(number, 'finished run')} {'was' if number == 1 else 'were'} made without --isolate, and "
+            f"{'serves' if number == 1 else 'serve'} again as made",
+            "a new --store FOLDER makes all runs in copies of the folder; the finished ones stay where they are",
+        )
 
 
 def _renamed(study: Study, store: AbstractStore) -> Iterator[Condition]:
@@ -153,7 +166,9 @@ def _of_others(study: Study, store: AbstractStore, finished: set[str]) -> Iterat
     if study.name in names:
         return
     sharing = [name for name in names[:_MOST_STUDIES] if finished & _cells(name, store)]
-    whose = f"the study {sharing[0]}" if sharing else "another study"
+    # A record does not say for which study it was made, and one that only used runs again made none of them.
+    several = f"one of the studies {first_of(sorted(sharing), _MOST_TOLD, ', ')}"
+    whose = several if sharing[1:] else f"the study {sharing[0]}" if sharing else "another study"
     yield Condition(
         "runs-reused",
         f"{some(len(finished), 'finished run')} of the same content {'was' if len(finished) == 1 else 'were'} made "

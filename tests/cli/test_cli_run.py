@@ -543,6 +543,17 @@ def test_runs_that_meet_in_a_file_are_told_and_with_a_folder_each_they_do_not(sh
     assert [path.name for path in left] == ["state.json"] * 2
 
 
+def test_a_copy_of_the_folder_keeps_no_runs_apart_in_files_outside_it(shell, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside") / "last.txt"
+    shell.write(
+        "t.py", "import sys\nfor name in (sys.argv[1], 'own.txt'): open(name, 'w').write('x')\nprint('acc: 0.5')"
+    )
+    done = shell("run", "-n", 2, "--isolate", "--", "python", "t.py", outside)
+    assert "2 runs of 2 wrote to the same file" in done.stdout
+    assert "own.txt" not in done.stdout
+    assert done.stdout.count("is kept: runs/ID/workspace in the store") == 1
+
+
 def test_decide_gives_each_run_a_folder_of_its_own_too(shell):
     shell.write("t.py", RESUMES)
     words = ("--isolate", "--max-runs", 5, "--metric", "acc:higher", "--json")

@@ -320,6 +320,21 @@ def test_runs_that_ended_say_how_long_the_others_take_and_those_made_before_coun
         assert screen.line.endswith("; about 40 s left")
 
 
+@pytest.mark.parametrize(("read", "shown"), [(2, "mean 0.5 ± 0.25 sd, n = 3"), (1, "mean 0.5, n = 1 of this call")])
+def test_the_mean_of_a_resumed_study_is_that_of_all_its_runs_where_they_were_read(read, shown):
+    study = Study("s", approaches={"t": "python t.py"}, repeats=3)
+    cells = workflow.cells(study)
+    values = (0.25, 0.75, 0.5)
+    made = [make_record(cell, results={"acc": value}) for cell, value in zip(cells, values, strict=True)]
+    log = io.StringIO()
+    with Progress(study, log) as progress:
+        progress.made_before(2, made[:read])
+        progress.work_planned(1)
+        progress.run_started(cells[2])
+        progress.run_ended(made[2])
+    assert f"[3/3]  t default #2: acc 0.5 ({shown})" in log.getvalue()
+
+
 def test_where_nobody_looks_at_a_terminal_a_long_run_is_told_of_ever_more_seldom(clock):
     study = Study("s", approaches={"t": "python t.py"})
     (cell,) = workflow.cells(study)

@@ -154,7 +154,7 @@ def test_a_module_that_is_missing_names_the_interpreter_and_the_remedy(make_job,
     record = execute(local(), make_job(script="import no_such_module_at_all"))
     python = record.environment["made"]["python"]
     assert record.reason.startswith("exit code 1: ModuleNotFoundError: No module named 'no_such_module_at_all' in ")
-    assert f"`{python} -m pip install`" in record.reason
+    assert f"`{python} -m pip install no_such_module_at_all`" in record.reason
     assert "--python" in record.reason
 
 

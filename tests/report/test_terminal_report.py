@@ -93,3 +93,11 @@ def test_long_names_are_wrapped_rather_than_cut():
     lines = terminal.render_table(table, colour=False, width=40).splitlines()
     assert max(map(len, lines)) <= 40
     assert "".join(line[2:14].strip() for line in lines[3:]).startswith(name[:30])
+
+
+def test_what_is_copied_from_a_terminal_stays_on_one_line():
+    name = "0123456789abcdef-1"
+    columns = (Column("run", key=True, unbroken=True), Column("reason", key=True), Column("log", key=True))
+    table = Table("t", "T", columns, ((name, "exit code 1: " * 4, "no such file or directory " * 3),))
+    lines = terminal.render_table(table, colour=False, width=50).splitlines()
+    assert any(line.split()[:1] == [name] for line in lines)

@@ -7,6 +7,7 @@ from isorun.report import latex, markdown
 from isorun.report.study_view import verdict
 from isorun.study.cells import Level
 from isorun.study.design import Approach
+from isorun.study.records import Note
 from record_builder import make_cell, make_record, make_study, trained_records
 
 
@@ -48,11 +49,13 @@ def tied(**told) -> str:
     study = make_study(repeats=3, levels=(Level.FIXED_SEED,))
     values = {name: [value(place) for place in range(3)] for name, value in told.items()}
     digests = values.pop("digest", ["", "", ""])
+    notes = [(Note("no-digest", note),) if note else () for note in values.pop("why", ["", "", ""])]
     records = [
         make_record(
             make_cell(Level.FIXED_SEED, place),
             results={"test_acc": 0.9375, **{name: given[place] for name, given in values.items()}},
             digests={"weights.final": digests[place]} if digests[place] else {},
+            notes=notes[place],
         )
         for place in range(3)
     ]
@@ -67,6 +70,11 @@ def test_equal_values_alone_are_not_called_identical():
     assert "all 2 runs whose weights were seen ended with the same weights" in tied(
         digest=lambda place: "ab" * (place > 0)
     )
+
+
+def test_why_weights_were_not_seen_is_said_where_a_run_noted_it():
+    sentence = tied(why=lambda _: "weights.final: /3 is a Generator")
+    assert "same values; weights were not seen (/3 is a Generator), so that they are identical" in sentence
 
 
 def test_what_differs_where_the_metric_ties_is_named():

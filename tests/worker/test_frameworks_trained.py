@@ -126,6 +126,19 @@ def test_trees_of_a_booster_are_digested_without_its_settings():
     assert digest(booster("tree", 1)) == digest(booster("tree", 2)) != digest(booster("other", 1))
 
 
+def test_a_booster_that_a_search_holds_unfitted_is_known_by_its_settings():
+    """`GridSearchCV.estimator` is never fitted; the one that it fits is beside it, and has trees."""
+
+    def regressor(**settings: object) -> object:
+        methods = {"__sklearn_is_fitted__": lambda _: False, "get_params": lambda _: settings}
+        made = type("LGBMRegressor", (), methods)
+        made.__module__ = "lightgbm.sklearn"
+        return made()
+
+    assert digest([regressor(depth=2, n_jobs=1)]) == digest([regressor(depth=2, n_jobs=4)])
+    assert digest([regressor(depth=2)]) != digest([regressor(depth=3)])
+
+
 def flattened(tree, path=""):
     if isinstance(tree, (tuple, list, dict)):
         items = sorted(tree.items()) if isinstance(tree, dict) else enumerate(tree)

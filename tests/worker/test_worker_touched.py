@@ -53,6 +53,19 @@ def test_renaming_over_a_file_writes_it(touched, tmp_path):
     assert list(touched.told()) == [str(tmp_path / "ckpt.pt")]
 
 
+def test_a_database_is_written_to_where_its_time_says_so(touched, tmp_path):
+    for name in ("read.db", "written.db", ".hidden.db"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1000, 1000))
+    for name in ("read.db", "written.db", ".hidden.db", "new.db"):
+        touched.hear("sqlite3.connect", (str(tmp_path / name),))
+    for name in ("written.db", ".hidden.db", "new.db"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (2000, 2000))
+    touched.hear("sqlite3.connect", (":memory:",))
+    assert touched.told() == {str(tmp_path / "written.db"): {"found": 1000.0, "wrote": [2000.0], "read": []}}
+
+
 def test_reading_is_told_of_what_is_written_too_once_for_each_writing(touched, tmp_path):
     file = tmp_path / "state.json"
     file.touch()

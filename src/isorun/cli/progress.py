@@ -168,6 +168,7 @@ class Progress(Observer):
         self._next_line = time.monotonic() + self._pause
         self._pace = _Pace()
         self._made_before = 0
+        self._knows_earlier = True  # of a resumed study with many runs, only some of them are read
         self._pythons: set[str] = set()
         self._total = 0
         self._unsaid = ""  # a plan: a command that cannot be started at all is told without it
@@ -216,6 +217,11 @@ class Progress(Observer):
         """Runs that a resumed study has already: they count, and say how long one takes."""
         self._made_before = runs
         self._pace.know(some)
+        finished = [record for record in some if record.state is RunState.FINISHED]
+        self._knows_earlier = len(finished) == runs
+        for record in finished if self._knows_earlier else ():
+            if (value := self._value(record)) is not None:
+                self._values[(*record.cell.group, self._metric)].append(value)
 
     def _interpreters(self, runs: int) -> str:
         """Which Python the runs will have, at the start and where it is not the one isorun runs in."""
@@ -299,11 +305,12 @@ class Progress(Observer):
         value = self._value(record)
         if value is None:
             return f"{duration(record.wall_seconds)}, no {next(iter(self._study.metrics), 'metric')} found"
-        values = self._values[(*record.cell.group,)]
+        values = self._values[(*record.cell.group, self._metric)]
         values.append(value)
         self._at_the_end |= self._has_best_epoch(record)
         last = "last " if self._at_the_end else ""
-        return f"{last}{self._metric} {value:.4g} ({_spread(values)})"
+        of_now = "" if self._knows_earlier else " of this call"
+        return f"{last}{self._metric} {value:.4g} ({_spread(values)}{of_now})"
 
     def _value(self, record: RunRecord) -> float | None:
         if not record.results and not record.series:

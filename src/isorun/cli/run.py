@@ -182,6 +182,8 @@ def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Name
         from isorun.report import View
 
         cli.show(View((), (), tuple(conditions)))
+    if study.policy.isolate and outcome.records:
+        print("  what each run made in its copy of the folder is kept: runs/ID/workspace in the store")
     if not outcome.proposed:
         print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
     if outcome.count(RunState.FINISHED) or outcome.elsewhere or not outcome.proposed:

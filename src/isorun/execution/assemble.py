@@ -339,7 +339,8 @@ def _how_to_get(module: str, python: str, environment: Environment) -> str:
     if environment.kind == CONTAINER:
         return f"choose an image that has {module}"
     other = "choose another Python: in the command itself, or with isorun run --python"
-    return f"install what is missing with `{python} -m pip install`, or {other}"
+    package = f"{python} -m pip install {module.partition('.')[0]}"
+    return f"install what is missing with `{package}`, or the package that brings it, or {other}"
 
 
 def _notes(ended: Ended, found: Found) -> list[Note]:

@@ -170,12 +170,16 @@ MOST_ROWS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. key: it names the row (text); the others hold numbers. group: a heading over several columns."""
+    """A column. key: it names the row (text); the others hold numbers. group: a heading over several columns.
+
+    unbroken: its cells are copied from a terminal, such as ids, and stay on one line.
+    """
 
     title: str
     unit: str = ""
     group: str = ""
     key: bool = False
+    unbroken: bool = False
 
     @property
     def heading(self) -> str:

@@ -327,7 +327,8 @@ def _epochs_table(result: StudyResult) -> Table:
         for group in result.groups
         if any(judged.every.epochs.n for judged in group.selections)
     )
-    return Table("epochs", "Epochs to the epoch judged", (*GROUP_COLUMNS, *columns), rows)
+    notes = ("As the training numbers them: steps where it numbers steps, lines where it numbers nothing.",)
+    return Table("epochs", "Epochs to the epoch judged", (*GROUP_COLUMNS, *columns), rows, notes)
 
 
 def _epoch_cells(epochs: Spread) -> tuple[str, ...]:
@@ -392,7 +393,7 @@ def _run_notes(result: StudyResult) -> Iterator[str]:
 def _failures_table(result: StudyResult) -> Table:
     columns = (
         *GROUP_COLUMNS,
-        Column("run", key=True),
+        Column("run", key=True, unbroken=True),
         Column("state", key=True),
         Column("reason", key=True),
         Column("last line of its log", key=True),

@@ -188,7 +188,8 @@ def _unseen_clauses(group: GroupResult, metric: JudgedMetric) -> Iterator[str]:
     """Equal values alone do not prove that runs are identical."""
     seen = any((found := same.digest(FINAL_WEIGHTS)) and found.runs > 1 for same in group.identical)
     if not seen and _ties(group, metric) and not any(same.differing for same in group.identical):
-        yield "same values; weights were not seen, so that they are identical is not proven"
+        why = f" ({first_of(group.undigested, 1)})" if group.undigested else ""
+        yield f"same values; weights were not seen{why}, so that they are identical is not proven"
 
 
 def _weights_clauses(group: GroupResult) -> Iterator[str]:

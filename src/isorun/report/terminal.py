@@ -130,7 +130,13 @@ def _layout(table: Table, width: int, lifted: int) -> _Layout:
     captions = tuple(" · ".join(row[:lifted]) for row in table.rows)
     shorter = replace(table, columns=table.columns[lifted:], rows=tuple(row[lifted:] for row in table.rows))
     for widest in _WIDEST_CELLS:
-        cells = [[_cell_lines(cell, widest) for cell in row] for row in shorter.rows]
+        cells = [
+            [
+                [harmless(cell)] if column.unbroken else _cell_lines(cell, widest)
+                for cell, column in zip(row, shorter.columns, strict=True)
+            ]
+            for row in shorter.rows
+        ]
         columns = enumerate(shorter.columns)
         widths = _widened(shorter, [_column_width(column, [row[place] for row in cells]) for place, column in columns])
         blocks = list(_blocks(shorter.columns, widths, width))

@@ -68,6 +68,7 @@ class TouchedFiles:
 
     def __init__(self, run_folder: str, folder: str, origin: str) -> None:
         self._files: dict[str, _Touched] = {}
+        self._databases: dict[str, float] = {}  # those that were there, with their times when they were first opened
         self._folder = os.path.join(folder, "")  # noqa: PTH118  what names are compared with
         self._run_folder = os.path.join(run_folder, "")  # noqa: PTH118
         self._workspace = os.path.join(run_folder, levels.WORKSPACE, "")  # noqa: PTH118
@@ -87,6 +88,7 @@ class TouchedFiles:
                 self._opens(arguments[0], arguments[2])
             elif event == "sqlite3.connect":  # a database that is only read is opened in the same way
                 self._keep_original(arguments[0])
+                self._connects(arguments[0])
             elif event == "os.truncate":
                 self.writes(arguments[0], truncates=False)
             else:
@@ -150,6 +152,13 @@ class TouchedFiles:
         if len(touched.read) < _MOST_TIMES and (not touched.read or touched.read[-1][2] != own):
             touched.read.append((time.time(), found, own))
 
+    def _connects(self, path: Any) -> None:
+        """A database may be read alone: its time at the end says whether it was written to. Hidden ones are tools'."""
+        name = self._named(path) if isinstance(path, (str, bytes, os.PathLike)) else ""
+        found = _time_of(name) if name and "/." not in name else None
+        if found is not None and len(self._databases) < _MOST_TOLD:
+            self._databases.setdefault(name, found)
+
     def _keep_original(self, path: Any) -> None:
         """Something is about to be opened that may be written to."""
         if self._origin and isinstance(path, (str, bytes, os.PathLike)):
@@ -178,7 +187,12 @@ class TouchedFiles:
     def told(self) -> dict[str, Any]:
         """By its path, each file that another run may have met."""
         matter = {name: touched for name, touched in self._files.items() if touched.matters}
-        return {name: matter[name].told() for name in sorted(matter)[:_MOST_TOLD]}
+        told = {name: matter[name].told() for name in sorted(matter)[:_MOST_TOLD]}
+        for name, found in self._databases.items():
+            now = _time_of(name)
+            if now is not None and now > found:
+                told.setdefault(name, {"found": found, "wrote": [now], "read": []})
+        return told
 
     def inputs(self) -> dict[str, float]:
         """By its path, each file that was read and not written, with its time then; those near the top first."""
@@ -211,10 +225,10 @@ def begin(run_folder: str) -> TouchedFiles:
 
     def told(event: str, arguments: tuple[Any, ...]) -> None:
         """Python tells of hundreds of other things: a function as plain as this takes a fourth of a method's time."""
-        if event == "open" or event == "os.rename" or (isolated and event in _IN_PLACE):  # noqa: PLR1714  as above
+        if event == "open" or event == "os.rename" or event in in_place:  # noqa: PLR1714  as above
             hear(event, arguments)
 
-    isolated = bool(os.environ.get(levels.COPY_OF))
+    in_place = _IN_PLACE if os.environ.get(levels.COPY_OF) else frozenset(("sqlite3.connect",))
     sys.addaudithook(told)
     return _touched
 

@@ -103,3 +103,21 @@ def test_runs_that_cannot_meet_do_not(second):
 def test_what_is_no_description_of_files_is_none(files):
     odd = make_record(make_cell(repeat=1), environment={"requested": {}, "effective": {}, "files": files})
     assert codes(run(0, 0), odd) == []
+
+
+def test_a_copy_of_the_folder_does_not_hold_what_lies_outside_it():
+    """Both runs worked in copies, and met in a file elsewhere: told as before, with a next step that helps."""
+    first = run(0, 0, isolated=True)
+    second = run(1, 20, isolated=True, **{"/scratch/ckpt_pt": (9.0, [29.0])})
+    (condition,) = shared_file_conditions([first, second])
+    assert condition.code == "shared-write"
+    assert "/scratch/ckpt.pt" in condition.message
+    assert "does not reach files outside it" in condition.next_step
+    assert "below {run_dir}" in condition.next_step
+    assert codes(first, run(1, 20, ckpt_pt=(9.0, [29.0]))) == []  # in the folder: the first wrote to its copy
+
+
+def test_of_a_database_that_runs_share_more_is_left_than_the_last_ones():
+    (condition,) = shared_file_conditions([run(0, 0), run(1, 20, study_db=(9.0, [29.0]))])
+    assert condition.code == "shared-write"
+    assert "(study.db): what a run finds there may be another's" in condition.message

@@ -146,6 +146,25 @@ def test_the_row_is_judged_where_epochs_begin_again():
     assert (selected.step, selected.epochs, selected.values) == (1.0, 3, {"test_acc": 0.93})
 
 
+@pytest.mark.parametrize(
+    ("steps", "epochs"),
+    [
+        ([1000, 2000, 3000, 4000, 5000], 5000),
+        ([20], 20),
+        ([0], 1),
+        ([0, 1, 2], 3),
+        ([0, 250, 500], 500),
+        ([5, 6, 7], 7),
+        ([1, 2, 3, 2, 3, 4], 6),
+        ([100, 200, 100], 300),
+        ([0.5, 1.0, 1.5], 1.5),
+    ],
+)
+def test_epochs_are_what_the_training_numbers_and_not_how_many_rows_it_told(steps, epochs):
+    run = stages(*((step, place, place / 10) for place, step in enumerate(steps)), metrics=("val_acc",))
+    assert select(run, FINAL, ["val_acc"]).epochs == epochs
+
+
 def test_a_metric_on_other_rows_is_judged_in_the_same_stage():
     run = stages(
         (1, 1, 0.6, None), (1, 2, None, 0.1), (2, 3, 0.9, None), (2, 4, None, 0.2), (3, 5, None, 0.3),

@@ -335,6 +335,28 @@ def test_a_metric_that_picks_its_own_epoch_is_told():
     assert "too good" in warnings_of(study, trained_records(study))["selected-on-itself"].message
 
 
+def test_the_only_value_of_a_run_is_not_the_best_of_many():
+    study = make_study(levels=(Level.DEFAULT,), metrics={"val_acc": Metric("val_acc")})
+    once = [replace(run, series={"val_acc": make_series([0.5])}) for run in with_results([0.5] * 8)]
+    assert "selected-on-itself" not in warnings_of(study, once)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("val_acc", "isorun.log(epoch=..., val_acc=...)"),
+        ("val-error", 'isorun.log(epoch=..., **{"val-error": ...})'),
+        ("validation/accuracy", 'isorun.log(epoch=..., **{"validation/accuracy": ...})'),
+    ],
+)
+def test_the_line_that_is_proposed_is_python(name, call):
+    study = make_study(levels=(Level.DEFAULT,), metrics={name: Metric(name)})
+    series = {name: make_series([0.5, 0.25])}
+    read = [replace(run, series=series, results={}, origins={name: "stdout: x"}) for run in with_results([0.5] * 8)]
+    assert call in warnings_of(study, read)["metric-from-output"].next_step
+    compile(call, "proposed", "eval")
+
+
 def test_final_values_in_place_of_those_of_the_epoch_are_told():
     study = make_study(levels=(Level.DEFAULT,), metrics=DECLARED)
     records = [replace(run, series={"val_loss": make_series([1.0, 0.5])}) for run in with_results([0.5] * 8)]

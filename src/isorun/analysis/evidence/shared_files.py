@@ -6,7 +6,8 @@ wrote and read them. A file is known by its path and machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -15,9 +16,10 @@ from isorun.analysis.evidence import Condition, first_of, some
 from isorun.study.records import RunRecord
 from isorun.worker.frameworks import is_model_file
 
-__all__ = ["SharedFiles", "shared_file_conditions", "shared_files"]
+__all__ = ["SharedFiles", "is_isolated", "shared_file_conditions", "shared_files"]
 
 _TOLD: Final = 3
+_DATABASES: Final = (".db", ".sqlite", ".sqlite3")
 _COARSE: Final = 0.05
 """File systems keep the time of the last tick of the clock, which may lie before the start of a run."""
 
@@ -47,6 +49,7 @@ class _Window:
     cell: str
     begin: float
     end: float
+    is_isolated: bool
 
     def has(self, moment: float) -> bool:
         return self.begin - _COARSE <= moment <= self.end + _COARSE
@@ -59,16 +62,14 @@ def shared_files(records: Sequence[RunRecord]) -> SharedFiles:
     for record in records:
         host = str(record.where.get("host", ""))
         begin = datetime.fromisoformat(record.started_at).timestamp()
-        if not _is_isolated(record):
-            windows.setdefault(host, []).append(
-                _Window(record.run_id, record.cell.id, begin, begin + record.wall_seconds)
-            )
+        window = _Window(record.run_id, record.cell.id, begin, begin + record.wall_seconds, is_isolated(record))
+        windows.setdefault(host, []).append(window)
         for name, touch in _touches(record):
             touches.setdefault((host, name), []).append(touch)
     written: dict[str, frozenset[str]] = {}
     read: dict[str, frozenset[str]] = {}
     for (host, name), seen in touches.items():
-        around = windows.get(host, [])
+        around = [window for window in windows.get(host, []) if not window.is_isolated or _lies_outside(name)]
         if writers := frozenset(run for touch in seen for run in _overwrote(touch, around)):
             written[name] = writers
         if readers := frozenset(touch.run for touch in seen if _read_of_others(touch, seen, around)):
@@ -79,7 +80,7 @@ def shared_files(records: Sequence[RunRecord]) -> SharedFiles:
 def _touches(record: RunRecord) -> Iterator[tuple[str, _Touch]]:
     files = record.environment.get("files")
     for name, item in files.items() if isinstance(files, Mapping) else ():
-        if _is_isolated(record) and not name.startswith("/"):  # a file of its own folder
+        if is_isolated(record) and not _lies_outside(name):  # a file of its own folder
             continue
         try:
             found = None if item["found"] is None else float(item["found"])
@@ -89,7 +90,13 @@ def _touches(record: RunRecord) -> Iterator[tuple[str, _Touch]]:
             continue
 
 
-def _is_isolated(record: RunRecord) -> bool:
+def _lies_outside(name: str) -> bool:
+    """Whether the file is not in the folder that the run worked in: a copy of that folder does not hold it."""
+    return os.path.isabs(name)  # noqa: PTH117  names of another machine
+
+
+def is_isolated(record: RunRecord) -> bool:
+    """Whether the run worked in a copy of its folder."""
     requested = record.environment.get("requested")
     return isinstance(requested, Mapping) and "isolated" in requested
 
@@ -131,21 +138,30 @@ def shared_file_conditions(records: Sequence[RunRecord]) -> Iterator[Condition]:
             "read-of-another-run",
             f"{some(len(runs), 'run')} of {len(records)} read back what another run wrote ({files}): {what} no "
             "independent trainings",
-            f"{_APART}; with a new --store these runs are made again",
+            f"{_apart(found.read)}; with a new --store these runs are made again",
             voids=is_model,
         )
     if found.written:
         runs = frozenset().union(*found.written.values())
         files = first_of(sorted(found.written), _TOLD, ", ")
+        kept = all(name.endswith(_DATABASES) for name in found.written)
+        left = "what a run finds there may be another's" if kept else "only what the last one wrote is left"
         yield Condition(
             "shared-write",
-            f"{some(len(runs), 'run')} of {len(records)} wrote to the same file ({files}): only what the last one "
-            "wrote is left, and runs side by side may mix",
-            _APART,
+            f"{some(len(runs), 'run')} of {len(records)} wrote to the same file ({files}): {left}, and runs side by "
+            "side may mix",
+            _apart(found.written),
         )
 
 
-_APART: Final = (
-    "the same command with --isolate and a new --store: each run gets a copy of the folder; or let the training write "
-    "below {run_dir}"
-)
+def _apart(names: Iterable[str]) -> str:
+    """How runs are kept from meeting in these files: a copy of the folder does it for those that lie in it."""
+    if not any(map(_lies_outside, names)):
+        return (
+            "the same command with --isolate and a new --store: each run gets a copy of the folder; or let the "
+            "training write below {run_dir}"
+        )
+    return (
+        "let the training write below {run_dir}, by an option of its own, and name a new --store: --isolate copies the "
+        "folder, and does not reach files outside it"
+    )

@@ -8,6 +8,7 @@ is the order they are shown in. Codes are stable, so that scripts can rely on th
 from __future__ import annotations
 
 import json
+import keyword
 import math
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -340,13 +341,19 @@ def _unjudged(evidence: StudyFacts) -> Iterator[Condition]:
 def _selected_on_itself(evidence: StudyFacts) -> Iterator[Condition]:
     judged = evidence.groups[0].selections if evidence.groups else ()
     names = {metric.name for metric in evidence.metrics}
-    both = [one.selection for one in judged if one.selection.metric in names]
+    runs = [run for group in evidence.records.values() for run in group]
+    both = [one.selection for one in judged if one.selection.metric in names and _picks(one.selection.metric, runs)]
     if both:
         yield Condition(
             "selected-on-itself",
             f"{both[0].metric} both picks the epoch and is the result: the best of many epochs is too good",
             "log a value on data that picks nothing: isorun.log(epoch=..., test_acc=...)",
         )
+
+
+def _picks(metric: str, records: Sequence[RunRecord]) -> bool:
+    """Whether there is anything to pick from: the only value of a run is not the best of many."""
+    return any(len(record.series[metric].values) > 1 for record in records if metric in record.series)
 
 
 def _judged_at_end(evidence: StudyFacts) -> Iterator[Condition]:
@@ -358,7 +365,7 @@ def _judged_at_end(evidence: StudyFacts) -> Iterator[Condition]:
                 "final-value-used",
                 f"{metric.name} was not logged at the epoch picked by {' and '.join(sorted(names))}: "
                 "its value at the end of the run is shown",
-                f"log it every epoch: isorun.log(epoch=..., {metric.name}=...)",
+                f"log it every epoch: {_log_call(metric.name)}",
             )
 
 
@@ -381,8 +388,14 @@ def _from_output(evidence: StudyFacts) -> Iterator[Condition]:
         yield Condition(
             "metric-from-output",
             f"{', '.join(metrics)} read from the training's output {where}",
-            f"check the values; to be sure, log them: isorun.log(epoch=..., {metrics[0]}=...), or declare a pattern",
+            f"check the values; to be sure, log them: {_log_call(metrics[0])}, or declare a pattern",
         )
+
+
+def _log_call(metric: str) -> str:
+    """The line of Python that logs a metric: a name that is none of Python's is given in quotes."""
+    is_plain = metric.isidentifier() and not keyword.iskeyword(metric)
+    return f"isorun.log(epoch=..., {f'{metric}=...' if is_plain else f'**{{{json.dumps(metric)}: ...}}'})"
 
 
 def _example(records: Sequence[RunRecord], metric: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.provenance import Provenance, provenance
-from isorun.analysis.evidence.run_units import IdenticalRuns, RunUnits, identical_runs, run_units
+from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, IdenticalRuns, RunUnits, identical_runs, run_units
 from isorun.analysis.spreads import Spread, pooled_sd, spread
 from isorun.analysis.spreads.class_gaps import ClassGap
 from isorun.analysis.spreads.noise import NoiseShares
@@ -169,6 +169,7 @@ class GroupResult:
     planned: the cells the study has for it. noise: what the finite test set does, where predictions were kept.
     gaps: the classes' gaps by the primary metric and selection beside what chance gives, where labels were kept.
     units: what the finished runs count as. provenance: from which code, machine and launch they come.
+    undigested: why runs have no digest of their weights, as they noted it.
     """
 
     key: GroupKey
@@ -183,6 +184,7 @@ class GroupResult:
     gaps: tuple[ClassGap, ...]
     units: RunUnits
     provenance: Provenance
+    undigested: tuple[str, ...] = ()
 
     @property
     def finished(self) -> int:
@@ -228,7 +230,15 @@ def analyse_group(
         gaps=_gaps(judged[0], finished, metrics[0]) if metrics else (),
         units=units,
         provenance=provenance(finished),
+        undigested=_undigested(finished),
     )
+
+
+def _undigested(finished: Sequence[RunRecord]) -> tuple[str, ...]:
+    """Of the runs whose final weights have no digest; what else could not be digested is left aside."""
+    without = [record for record in finished if FINAL_WEIGHTS not in record.digests]
+    noted = (note.message for record in without for note in record.notes if note.code == "no-digest")
+    return tuple(dict.fromkeys(message.removeprefix(f"{FINAL_WEIGHTS}: ") for message in noted))
 
 
 def _gaps(judged: SelectionResult, finished: Sequence[RunRecord], metric: JudgedMetric) -> tuple[ClassGap, ...]:

@@ -50,13 +50,14 @@ _VALIDATION: Final = (Split.VALIDATION, Split.EVALUATION)
 class Selected:
     """The point one run is judged at.
 
-    step: the epoch (or step) picked; None for the end of the run. epochs / seconds: how much training led there.
+    step: the epoch (or step) picked; None for the end of the run. epochs / seconds: how much training led there,
+    in epochs where the training numbers those, else in its steps.
     values: metric to value. at_end: metrics that were not logged at that epoch, so that the run's final value
     stands for them. problem: why nothing could be picked, "" when something was.
     """
 
     step: float | None
-    epochs: int | None
+    epochs: float | None
     seconds: float | None
     values: Mapping[str, float] = field(default_factory=dict)
     per_class: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

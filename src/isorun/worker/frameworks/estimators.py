@@ -237,15 +237,27 @@ class Booster(Framework):
         return [f"{self.name}: it draws and sums in code of its own, which the level does not reach"]
 
     def children(self, value: Any) -> dict[Any, Any] | None:
-        """The trees as the library writes them; None for what is no fitted model of it."""
+        """The trees as the library writes them; None for what is no model of it.
+
+        One that is not fitted, as a search over settings holds it, is known by its settings.
+        """
         if type(value).__module__.partition(".")[0] != self.name:
             return None
+        if not _is_fitted(value):
+            given = value.get_params()
+            return {name: _seen(given[name]) for name in sorted(given) if not _is_aside(name)}
         text = self.written(value)
         return None if text is None else {"model": text}
 
     def written(self, model: Any) -> Any:
         """The model as text or bytes; None where it cannot be had."""
         raise NotImplementedError
+
+
+def _is_fitted(model: Any) -> bool:
+    """What a model says itself; one that cannot say it, or has no settings to be known by, is taken for fitted."""
+    asked = getattr(model, "__sklearn_is_fitted__", None) or getattr(model, "is_fitted", None)
+    return not callable(asked) or not hasattr(model, "get_params") or bool(asked())
 
 
 class XGBoost(Booster):

@@ -191,7 +191,7 @@ def _runs(group: GroupResult, records: Sequence[RunRecord]) -> tuple[NestedRun, 
                 LAST: by_id[name].series[METRIC].values[-1],
             },
             epoch={
-                **{selection: found[name].selected.epochs or 0 for selection, found in judged.items()},
+                **{selection: int(found[name].selected.epochs or 0) for selection, found in judged.items()},
                 LAST: len(by_id[name].series[METRIC].values),
             },
             per_class=judged[JUDGED[0]][name].selected.per_class.get(METRIC, {}),
