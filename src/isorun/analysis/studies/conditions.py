@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,6 +38,8 @@ _SOME_NOT_READ: Final = frozenset(
     ["stdout.values-left-out", "stdout.replaced", "stdout.after-end", "files.not-a-number"]
 )
 _EXAMPLE_BEFORE, _EXAMPLE_LENGTH = 40, 100
+_DIGIT: Final = re.compile(r"\d|\b(?:nan|inf)", re.IGNORECASE)
+_RUNS_NAMED: Final = 3
 
 FEWEST_RUNS: Final = 5
 """Below this many runs a standard deviation says next to nothing: its 90 % interval at n = 4 is 0.6 to 2.9 times sd."""
@@ -148,6 +151,21 @@ def _metric_not_logged(evidence: StudyFacts) -> Iterator[Condition]:
             _how_to_read(evidence)
             or "isorun.result(test_acc=...) in the training, or print lines such as 'test_acc: 0.98'",
         )
+
+
+def _runs_without(evidence: StudyFacts) -> Iterator[Condition]:
+    """Finished runs without the metric that others gave: their training ended otherwise, or was read otherwise."""
+    records = [record for group in evidence.records.values() for record in group]
+    for metric in evidence.metrics:
+        name = metric.name
+        without = sorted(run.run_id for run in records if name not in run.series and name not in run.results)
+        if without and len(without) < len(records):
+            yield Condition(
+                "runs-without-metric",
+                f"{name} is missing from {len(without)} of {some(len(records), 'finished run')} "
+                f"({first_of(without, _RUNS_NAMED)}): the figures are those of the others",
+                f"look at runs/{without[0]}/output.log in the store, or log it: isorun.result({name}=...)",
+            )
 
 
 def _how_to_read(evidence: StudyFacts, metric: str = "") -> str:
@@ -386,9 +404,13 @@ def _from_output(evidence: StudyFacts) -> Iterator[Condition]:
 
 
 def _example(records: Sequence[RunRecord], metric: str) -> str:
-    """The first line of the log that names the metric, where the kept end of the log still has one."""
-    lines = (line for record in records for line in record.log_tail.splitlines() if metric in line)
-    line = plain(next(lines, "")).strip()
+    """The first line of the log with a number after the metric's name, where the kept end of the log still has one.
+
+    Only of runs that gave the metric: the log of another one may name it and say nothing of it.
+    """
+    gave = (record for record in records if record.origins.get(metric, "").startswith("stdout"))
+    lines = (plain(line) for record in gave for line in record.log_tail.splitlines() if metric in line)
+    line = next((line for line in lines if _DIGIT.search(line, line.find(metric) + len(metric))), "").strip()
     start = max(line.find(metric) - _EXAMPLE_BEFORE, 0)
     shown = f"{'…' if start else ''}{line[start : start + _EXAMPLE_LENGTH]}"
     return f', as in "{shown}"' if line else ""
@@ -396,6 +418,7 @@ def _example(records: Sequence[RunRecord], metric: str) -> str:
 
 STUDY_CHECKS: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
     _metric_not_logged,
+    _runs_without,
     _not_finite,
     _runs_failed,
     _runs_missing,
