@@ -199,6 +199,23 @@ def test_what_the_parser_says_of_a_printed_line_is_not_printed():
     assert said == []
 
 
+def test_scores_of_clusterings_and_relative_errors_are_read():
+    lines = """Homogeneity: 0.953\nCompleteness: 0.883\nV-measure: 0.917\nAdjusted Rand Index: 0.952
+Adjusted Mutual Information: 0.916\nSilhouette Coefficient: 0.626\nBrier score: 0.12
+The RAE of prediction is: 0.8645\nThe RSE of prediction is: 0.75\nclass index: 0.5\ncoefficient: 0.5"""
+    assert dict(scan_text(lines).results) == {
+        "homogeneity": 0.953,
+        "completeness": 0.883,
+        "v-measure": 0.917,
+        "adjusted_rand_index": 0.952,
+        "adjusted_mutual_information": 0.916,
+        "silhouette_coefficient": 0.626,
+        "brier_score": 0.12,
+        "rae": 0.8645,
+        "rse": 0.75,
+    }
+
+
 OBJECTS_SHOWN = [
     ("IntDistribution(high=32, log=True, low=2, step=1)", {}),
     ("FrozenTrial(number=3, state=<TrialState.COMPLETE: 1>, values=[0.98], trial_id=3, value=None)", {}),

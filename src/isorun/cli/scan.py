@@ -60,7 +60,8 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.sources.lines import scan_text
     from isorun.study.parsing import sources
 
-    found = scan_text(_read(options.log), sources({"patterns": options.patterns}, "--pattern"))
+    text = _read(options.log)
+    found = scan_text(text, sources({"patterns": options.patterns}, "--pattern"))
     judged = _judged(found)
     if options.json:
         cli.print_json(_as_json(found, judged))
@@ -68,9 +69,17 @@ def execute(options: argparse.Namespace) -> int:
     _show_metrics(found, judged)
     if not found.series:
         run_it = f"isorun scan -- python {shlex.quote(options.log)}" if options.log.endswith(".py") else ""
-        pattern = "isorun scan --pattern '(?P<val_acc>[\\d.]+)' LOG, or isorun.log(…) in the training"
-        print(harmless(f"next: {run_it or pattern}"))
+        print(harmless(f"next: {run_it or _how_to_name(text, shlex.quote(options.log))}"))
     return 0
+
+
+def _how_to_name(printed: str, what: str) -> str:
+    """What reads a metric where nothing was read: a pattern only where a line that was printed gives one."""
+    from isorun.sources.patterns import proposed_pattern
+
+    log_it = "isorun.log(…) or isorun.result(…) in the training"
+    pattern = proposed_pattern(printed.splitlines())
+    return f"isorun scan --pattern {shlex.quote(pattern)} {what}, or {log_it}" if pattern else log_it
 
 
 def _judged(found: Found) -> dict[str, JudgedMetric]:
@@ -231,13 +240,16 @@ def _weight_lines(record: RunRecord) -> Iterator[str]:
 
 
 def _next(record: RunRecord, files: Sequence[WrittenFile]) -> Iterator[str]:
-    import shlex
+    from isorun.study.records import RunState
 
     command = shlex.join(record.cell.command)
+    if record.state is not RunState.FINISHED:
+        yield f"next: mend the failure, then isorun scan -- {command}"
+        return
     offered = [file for file in files if not _is_used(file, record)]
     if record.origins:
         yield f"next: isorun run -n 16 -- {command}"
     elif offered:
         yield f"next: isorun scan {offered[0].option} -- {command}"
     else:
-        yield f"next: isorun scan --pattern '(?P<val_acc>[\\d.]+)' -- {command}, or isorun.log(…) in the training"
+        yield f"next: {_how_to_name(record.log_tail, f'-- {command}')}"

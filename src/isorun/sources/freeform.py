@@ -479,7 +479,7 @@ def _says_final(lowered: str) -> bool:
 
 _METRIC = (
     r"(?P<metric>accuracy|acc|loss|error|precision|recall|f1|perplexity|ppl|auc|auroc|rmse|mse|mae|mape|rmsle|nll|r2|map"
-    r"|miou|iou|dice|bleu|wer|cer|psnr|ssim|fid|ece)"
+    r"|miou|iou|dice|bleu|wer|cer|psnr|ssim|fid|ece|rae|rse)"
 )
 _VALUE = r"(?P<value>[-+]?[\d.]+(?:[eE][-+]?\d+)?\s?%?|nan|inf)\s*+(?:\.\s*+)?$"
 _CLASS = re.compile(

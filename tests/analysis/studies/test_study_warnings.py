@@ -353,6 +353,15 @@ def test_metrics_read_from_the_output_are_shown_with_a_line():
     assert '"test_acc: 0.5 done"' in warnings_of(study, records)["metric-from-output"].message
 
 
+def test_where_nothing_was_read_a_pattern_from_a_printed_line_is_proposed():
+    study = make_study(levels=(Level.DEFAULT,))
+    records = [replace(run, results={}, log_tail="begin\nSeparation: 0.953\n") for run in with_results([0.5] * 8)]
+    pattern = r"Separation: (?P<separation>[-+.\de]*\d)"
+    assert f"isorun run --pattern '{pattern}'" in warnings_of(study, records)["no-metric"].next_step
+    silent = [replace(run, log_tail="begin\n") for run in records]
+    assert "pattern" not in warnings_of(study, silent)["no-metric"].next_step
+
+
 def test_the_line_shown_is_one_of_a_run_that_gave_the_metric_and_has_a_number():
     study = make_study(levels=(Level.DEFAULT,), metrics=DECLARED)
     first, *others = with_results([0.5] * 8)

@@ -149,6 +149,7 @@ def _metric_not_logged(evidence: StudyFacts) -> Iterator[Condition]:
             "no-metric",
             f"no run logged a metric, so there is nothing to judge by{_what_was_not_read(evidence)}",
             _how_to_read(evidence)
+            or _pattern_that_reads(evidence)
             or "isorun.result(test_acc=...) in the training, or print lines such as 'test_acc: 0.98'",
         )
 
@@ -175,6 +176,22 @@ def _how_to_read(evidence: StudyFacts, metric: str = "") -> str:
             option, would, values = note.message.partition(" would read ")
             if note.code == _OFFERED and would and (not metric or f", {metric} " in f", {values} "):
                 return _read_by(option, record.cell.command)
+    return ""
+
+
+def _pattern_that_reads(evidence: StudyFacts) -> str:
+    """The command with a pattern made from a line that was printed and not read; empty where no line names a number."""
+    from isorun.sources.patterns import proposed_pattern  # only where nothing was read
+
+    for record in (record for records in evidence.records.values() for record in records):
+        pattern, command = proposed_pattern(record.log_tail.splitlines()), record.cell.command
+        if not pattern:
+            continue
+        in_a_study = f"patterns = [{json.dumps(pattern, ensure_ascii=False)}] under [sources] in a study file"
+        by_command = (
+            f"isorun run --pattern {shlex.quote(pattern)} --store NEW -- {shlex.join(command)}, or {in_a_study}"
+        )
+        return f"{in_a_study if command[:1] == ('function',) else by_command}, or isorun.result(...) in the training"
     return ""
 
 
