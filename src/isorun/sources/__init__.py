@@ -169,7 +169,10 @@ def _widths(rows: list[tuple[str, ...]], width: int) -> list[int]:
         if width and too_wide > 0:
             widths[place] -= max(min(too_wide, widths[place] - _NARROWEST), 0)
     fits = not width or sum(widths) + 2 * (len(widths) - 1) <= width
-    return widths if fits else whole[:-1]
+    if fits:
+        return widths
+    room = width - sum(whole[:-2]) - 2 * (len(whole) - 2)
+    return [*whole[:-2], max(min(whole[-2], room), _NARROWEST)]
 
 
 def _fitted(cell: str, width: int) -> str:
