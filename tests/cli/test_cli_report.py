@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from isorun.cli.main import main
+
 
 @pytest.fixture
 def ran(toy):
@@ -84,6 +86,32 @@ def test_scan_shows_what_would_be_read(shell):
     assert (metrics["loss"]["direction"], metrics["loss"]["direction_from"]) == ("lower", "guessed from 'loss'")
 
 
+def test_scan_fits_the_screen(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    log = tmp_path / "train.log"
+    names = [f"validation/{kind}_accuracy" for kind in ("first", "other", "third", "fourth", "fifth", "sixth")]
+    log.write_text(
+        "\n".join(f"epoch 3 {name}: 0.123456 of what was held out, after all that came before" for name in names)
+    )
+    assert main(["scan", str(log)]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("6 metrics found: validation/fifth_accuracy, ")
+    assert told[1].startswith("   validation/")
+    assert max(map(len, told)) <= 80
+    assert all(any(line.startswith(f"{name} ") for line in told) for name in names)
+
+
+def test_scan_of_a_log_proposes_a_pattern_only_from_a_line_in_it(tmp_path, capsys):
+    log = tmp_path / "train.log"
+    log.write_text("Separation: 0.953\n")
+    assert main(["scan", str(log)]) == 0
+    *_, told = capsys.readouterr().out.splitlines()
+    assert told.startswith(r"next: isorun scan --pattern 'Separation: (?P<separation>[-+.\de]*\d)' ")
+    log.write_text("done\n")
+    assert main(["scan", str(log)]) == 0
+    assert "--pattern" not in capsys.readouterr().out
+
+
 def test_scan_of_a_file_that_is_not_there(shell):
     done = shell("scan", "none.log")
     assert done.returncode == 1
@@ -128,10 +156,12 @@ def test_scan_of_a_command_as_json_offers_files_that_differ_from_what_was_printe
 
 
 def test_scan_of_a_command_that_fails_says_so(shell):
-    done = shell("scan", "--", "python", "-c", "raise SystemExit('no data')")
+    done = shell("scan", "--", "python", "-c", r"print('loss: 0.5'); raise SystemExit('\x1b[31mno data\x1b[0m')")
     assert done.returncode == 1
     assert "the run failed (exit code 1" in done.stdout
-    assert "no data" in done.stdout
+    assert "\n  no data\n" in done.stdout
+    assert "next: mend the failure, then isorun scan -- python -c" in done.stdout
+    assert "isorun run" not in done.stdout
 
 
 @pytest.mark.parametrize("words", [("scan",), ("scan", "a.log", "--", "true"), ("scan", "--file", "a.csv", "a.log")])

@@ -197,3 +197,40 @@ def test_what_the_parser_says_of_a_printed_line_is_not_printed():
         warnings.simplefilter("always")
         scan_text("{\n1infbest},")
     assert said == []
+
+
+def test_scores_of_clusterings_and_relative_errors_are_read():
+    lines = """Homogeneity: 0.953\nCompleteness: 0.883\nV-measure: 0.917\nAdjusted Rand Index: 0.952
+Adjusted Mutual Information: 0.916\nSilhouette Coefficient: 0.626\nBrier score: 0.12
+The RAE of prediction is: 0.8645\nThe RSE of prediction is: 0.75\nclass index: 0.5\ncoefficient: 0.5"""
+    assert dict(scan_text(lines).results) == {
+        "homogeneity": 0.953,
+        "completeness": 0.883,
+        "v-measure": 0.917,
+        "adjusted_rand_index": 0.952,
+        "adjusted_mutual_information": 0.916,
+        "silhouette_coefficient": 0.626,
+        "brier_score": 0.12,
+        "rae": 0.8645,
+        "rse": 0.75,
+    }
+
+
+OBJECTS_SHOWN = [
+    ("IntDistribution(high=32, log=True, low=2, step=1)", {}),
+    ("FrozenTrial(number=3, state=<TrialState.COMPLETE: 1>, values=[0.98], trial_id=3, value=None)", {}),
+    ("FrozenTrial(params={'svc_c': 4.7, 'aux_loss': 0.1}, distributions={'c': Low(high=9.5, low=0.5, step=1)})", {}),
+    ("state=<TrialState.COMPLETE: 1> loss=0.5", {"loss": 0.5}),
+    ("TrainConfig(loss=0.5, epochs=3)", {}),
+    ("GridSearchCV(cv=5, error_score=nan)", {}),
+    ("Ridge(low=2.5) accuracy: 0.75", {"accuracy": 0.75}),
+    ("Ridge(low=2.5, high=3.5, step=1", {}),
+    ("EvalOutput(loss=0.5, accuracy=0.75)", {"loss": 0.5, "accuracy": 0.75}),
+    ("Train(loss=0.5)", {"train_loss": 0.5}),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), OBJECTS_SHOWN)
+def test_the_fields_of_a_shown_object_are_settings_unless_it_is_a_result(line, expected):
+    found = scan_text(line)
+    assert {name: series.values[-1] for name, series in found.series.items()} == expected

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from isorun.errors import StudyError
 from isorun.sources import Found, patterns
 from isorun.sources.lines import LineMetrics, scan_text
-from isorun.sources.patterns import has_nested_repeat
+from isorun.sources.patterns import has_nested_repeat, proposed_pattern
 from isorun.study.design import Sources
 
 
@@ -101,3 +101,31 @@ def test_any_text_as_a_pattern_is_refused_clearly_or_works(written: str) -> None
         return
     assert re.compile(written).groupindex
     metrics.feed("a=0.5 b", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        ("Separation: 0.953", "separation", 0.953),
+        ("2026-11-16 19:31:44,122 INFO Separation (mean) = -1.5e-05", "separation_mean", -1.5e-05),
+        (
+            "Trial 9 finished with value: 0.5 and parameters: {'c': 1.5}. Best is trial 3 with value: 0.96.",
+            "best_value",
+            0.96,
+        ),
+        ("Found in class 1: 97.5%", "found_class", 0.975),
+    ],
+)
+def test_a_proposed_pattern_reads_the_line_that_it_is_made_from_and_no_other_number(
+    line: str, name: str, value: float
+) -> None:
+    pattern = proposed_pattern(["seed: 1.5", line, "0.25", "took 3.5 s"])
+    found = scanned(f"anything 12.5\n{line}\n0.75\n", pattern, stdout=False)
+    assert {name: tuple(series.values) for name, series in found.series.items()} == {name: (value,)}
+
+
+@pytest.mark.parametrize(
+    "line", ["time: 0.5", "lr: 0.1", "value: 0.5", "clusters: 3", "0.5", "", "Low(high=2.5, low=0.5)"]
+)
+def test_no_pattern_is_proposed_for_what_is_no_result(line: str) -> None:
+    assert proposed_pattern([line]) == ""

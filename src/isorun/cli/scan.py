@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +33,7 @@ __all__ = ["declare", "execute"]
 
 _FILES_SHOWN: Final = 20
 _LINES_OF_A_FAILURE: Final = 5
+_NARROWEST_TEXT: Final = 40
 _OFFERS: Final = ("files.offered", "files.relied", "files.unread")
 """Notes on files, which a scan shows in a table of their own."""
 
@@ -60,7 +63,8 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.sources.lines import scan_text
     from isorun.study.parsing import sources
 
-    found = scan_text(_read(options.log), sources({"patterns": options.patterns}, "--pattern"))
+    text = _read(options.log)
+    found = scan_text(text, sources({"patterns": options.patterns}, "--pattern"))
     judged = _judged(found)
     if options.json:
         cli.print_json(_as_json(found, judged))
@@ -68,9 +72,17 @@ def execute(options: argparse.Namespace) -> int:
     _show_metrics(found, judged)
     if not found.series:
         run_it = f"isorun scan -- python {shlex.quote(options.log)}" if options.log.endswith(".py") else ""
-        pattern = "isorun scan --pattern '(?P<val_acc>[\\d.]+)' LOG, or isorun.log(…) in the training"
-        print(harmless(f"next: {run_it or pattern}"))
+        print(harmless(f"next: {run_it or _how_to_name(text, shlex.quote(options.log))}"))
     return 0
+
+
+def _how_to_name(printed: str, what: str) -> str:
+    """What reads a metric where nothing was read: a pattern only where a line that was printed gives one."""
+    from isorun.sources.patterns import proposed_pattern
+
+    log_it = "isorun.log(…) or isorun.result(…) in the training"
+    pattern = proposed_pattern(printed.splitlines())
+    return f"isorun scan --pattern {shlex.quote(pattern)} {what}, or {log_it}" if pattern else log_it
 
 
 def _judged(found: Found) -> dict[str, JudgedMetric]:
@@ -98,12 +110,22 @@ def _as_json(found: Found, judged: dict[str, JudgedMetric]) -> dict[str, Any]:
 def _show_metrics(found: Found, judged: dict[str, JudgedMetric]) -> None:
     from isorun.sources import describe
 
+    width = shutil.get_terminal_size().columns
     names = ", ".join(sorted(found.series)) or "none"
-    print(f"{len(found.series)} metric{'s' if len(found.series) != 1 else ''} found: {harmless(names)}")
-    for line in describe(found, {name: metric.direction or "unknown" for name, metric in judged.items()}):
+    _print_wrapped(f"{len(found.series)} metric{'s' if len(found.series) != 1 else ''} found: {names}", width)
+    better = {name: metric.direction or "unknown" for name, metric in judged.items()}
+    for line in describe(found, better, width=width):
         print(harmless(line))
     for number, note in enumerate(found.notes, start=1):
-        print(harmless(f"{number}. {note.message}"))
+        _print_wrapped(f"{number}. {note.message}", width)
+
+
+def _print_wrapped(text: str, width: int) -> None:
+    """Print a text that nobody pastes: lines that are to be pasted are never broken."""
+    wrapped = textwrap.TextWrapper(
+        max(width, _NARROWEST_TEXT), subsequent_indent="   ", break_on_hyphens=False, break_long_words=False
+    )
+    print(wrapped.fill(harmless(text)))
 
 
 def _read(name: str) -> str:
@@ -121,6 +143,7 @@ def _scan_command(options: argparse.Namespace) -> int:
     """Run the command once in a store that goes again; 1 where it failed, as what it left is then not all."""
     import tempfile
 
+    from isorun.sources.freeform import plain
     from isorun.study.design import adhoc_study
     from isorun.study.records import RunState
 
@@ -142,7 +165,7 @@ def _scan_command(options: argparse.Namespace) -> int:
     if not ended:
         print(harmless(f"the run {record.state} ({record.reason}): what it left is not all that a whole run leaves"))
         for line in record.log_tail.splitlines()[-_LINES_OF_A_FAILURE:]:
-            print(harmless(f"  {line}"))
+            print(harmless(f"  {plain(line)}"))
     _show_metrics(found, judged)
     for line in (*_file_lines(files, record), *_weight_lines(record), *_next(record, files)):
         print(harmless(line))
@@ -231,13 +254,16 @@ def _weight_lines(record: RunRecord) -> Iterator[str]:
 
 
 def _next(record: RunRecord, files: Sequence[WrittenFile]) -> Iterator[str]:
-    import shlex
+    from isorun.study.records import RunState
 
     command = shlex.join(record.cell.command)
+    if record.state is not RunState.FINISHED:
+        yield f"next: mend the failure, then isorun scan -- {command}"
+        return
     offered = [file for file in files if not _is_used(file, record)]
     if record.origins:
         yield f"next: isorun run -n 16 -- {command}"
     elif offered:
         yield f"next: isorun scan {offered[0].option} -- {command}"
     else:
-        yield f"next: isorun scan --pattern '(?P<val_acc>[\\d.]+)' -- {command}, or isorun.log(…) in the training"
+        yield f"next: {_how_to_name(record.log_tail, f'-- {command}')}"

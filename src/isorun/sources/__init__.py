@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 EXAMPLE_LENGTH = 60
+_NARROWEST: Final = 14
 _Asked = ParamSpec("_Asked")
 _Answer = TypeVar("_Answer")
 
@@ -142,10 +143,11 @@ def _doubled_note(name: str, kept: str, dropped: str) -> Note:
     return Note("sources.doubled", f"metric {name!r} was found twice; kept the one from {kept}, not from {dropped}")
 
 
-def describe(found: Found, better: Mapping[str, str] | None = None) -> list[str]:
+def describe(found: Found, better: Mapping[str, str] | None = None, *, width: int = 0) -> list[str]:
     """The lines of a table: each metric, how many values, the first and last of them, and where they were read.
 
-    better: for each metric which direction is better, for a column of its own. Empty when nothing was found.
+    better: for each metric which direction is better, for a column of its own. width: the last columns are shortened to
+    fit it, or the last one is left out; 0 for any width. Empty when nothing was found.
     """
     if not found.series:
         return []
@@ -154,8 +156,27 @@ def describe(found: Found, better: Mapping[str, str] | None = None) -> list[str]
     if better is not None:
         column = ["better", *(better.get(name, "") for name in sorted(found.series))]
         rows = [(row[0], cell, *row[1:]) for row, cell in zip(rows, column, strict=True)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    widths = _widths(rows, width)
+    return ["  ".join(map(_fitted, row, widths)).rstrip() for row in rows]
+
+
+def _widths(rows: list[tuple[str, ...]], width: int) -> list[int]:
+    """How wide each column is; the last one goes where shortening the last two is not enough."""
+    whole = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    widths = list(whole)
+    for place in (len(whole) - 1, len(whole) - 2):
+        too_wide = sum(widths) + 2 * (len(widths) - 1) - width
+        if width and too_wide > 0:
+            widths[place] -= max(min(too_wide, widths[place] - _NARROWEST), 0)
+    fits = not width or sum(widths) + 2 * (len(widths) - 1) <= width
+    if fits:
+        return widths
+    room = width - sum(whole[:-2]) - 2 * (len(whole) - 2)
+    return [*whole[:-2], max(min(whole[-2], room), _NARROWEST)]
+
+
+def _fitted(cell: str, width: int) -> str:
+    return cell.ljust(width) if len(cell) <= width else f"{cell[: width - 1]}…"
 
 
 def _row(found: Found, name: str) -> tuple[str, str, str, str, str]:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import itertools
 import re
 from dataclasses import dataclass, replace
 
@@ -78,6 +79,7 @@ __all__ = [
     "read_sentence",
     "read_text",
     "without_files",
+    "without_reprs",
 ]
 
 # "max_epoch: 50" and "of max_iter: 4" tell how long it will go on, not where it is.
@@ -477,7 +479,7 @@ def _says_final(lowered: str) -> bool:
 
 _METRIC = (
     r"(?P<metric>accuracy|acc|loss|error|precision|recall|f1|perplexity|ppl|auc|auroc|rmse|mse|mae|mape|rmsle|nll|r2|map"
-    r"|miou|iou|dice|bleu|wer|cer|psnr|ssim|fid|ece)"
+    r"|miou|iou|dice|bleu|wer|cer|psnr|ssim|fid|ece|rae|rse)"
 )
 _VALUE = r"(?P<value>[-+]?[\d.]+(?:[eE][-+]?\d+)?\s?%?|nan|inf)\s*+(?:\.\s*+)?$"
 _CLASS = re.compile(
@@ -664,6 +666,63 @@ def without_files(line: str) -> str:
         if any(character.isdigit() for character in line[start : found.start()]):
             line = f"{line[:start]}{' ' * (found.end() - start)}{line[found.end() :]}"
     return line
+
+
+# "IntDistribution(high=32, low=2, step=1)", "<TrialState.COMPLETE: 1>": how Python shows an object; arrays are values.
+_REPR = re.compile(
+    r"(?<![\w.])(?:\w+\.)*+(?!\w{0,20}(?:Array|Tensor)\()(?P<kind>[A-Z]\w{0,80}+)\((?=[^()=]{0,200}=)"
+    r"|<[A-Z]\w*\.\w+: [^<>]{0,40}>"
+)
+_BRACKET = re.compile(r"[()]")
+_MOST_REPRS = 50
+_LONGEST_WITH_REPRS = 20_000
+_FIELD = re.compile(r"(?<![\w.])([A-Za-z_]\w*)=")
+_SET_UP = re.compile(
+    r"(?:Distribution|Trial|Study|Sampler|Pruner|Config|Configuration|Args|Arguments|Settings|Options|Params|Parameters|Space"
+    r"|Namespace|Classifier|Regressor|Regression|CV|Pipeline|Estimator|Optimizer|Scheduler|Callback|Stopping|Checkpoint)$"
+)
+
+
+def without_reprs(line: str) -> str:
+    """The line with blanks for objects shown as "Name(key=value, …)", whose fields were set; all places stay.
+
+    One that has a metric among its fields may be a result ("EvalOutput(loss=0.5)") and stays, unless its name is that
+    of settings; so does what is called after a metric or a moment: "Loss(train=0.5)", "Step(n=3)".
+    """
+    if "=" not in line or len(line) > _LONGEST_WITH_REPRS:
+        return line
+    end = 0
+    for found in itertools.islice(_REPR.finditer(line), _MOST_REPRS):
+        if found.start() < end or (found["kind"] or "a").isupper():  # "RMSE(val=0.5)" is no class
+            continue
+        if (kind := found["kind"]) is None:
+            stop = found.end()
+        else:
+            stop = _closed_at(line, found.end())
+            names = _FIELD.findall(line, found.end(), stop)
+            if not _SET_UP.search(kind) and (_names_a_value(kind) or any(map(is_metric, names))):
+                continue
+        line, end = f"{line[: found.start()]}{' ' * (stop - found.start())}{line[stop:]}", stop
+    return line
+
+
+def _names_a_value(kind: str) -> bool:
+    """Whether a word before brackets is no class but what the numbers in them are."""
+    lowered = kind.lower()
+    is_one_word = kind[1:] == lowered[1:]
+    return is_one_word and (
+        is_metric(lowered) or lowered in SPLITS or lowered in {"epoch", "step", "iter", "iteration"}
+    )
+
+
+def _closed_at(line: str, start: int) -> int:
+    """Where the bracket that was opened right before `start` is closed; the end of the line where it is not."""
+    depth = 1
+    for bracket in _BRACKET.finditer(line, start):
+        depth += 1 if bracket[0] == "(" else -1
+        if not depth:
+            return bracket.end()
+    return len(line)
 
 
 _BARE_HEADING = re.compile(r"[\s\-=*#>~_<\[(+|.:…─━═]*(?P<words>[A-Za-z]+(?: [A-Za-z]+){0,3})[\s\-=*#<>~_\])+|.…─━═]*$")

@@ -30,6 +30,7 @@ from isorun.sources.freeform import (
     read_sentence,
     read_text,
     without_files,
+    without_reprs,
 )
 from isorun.sources.rows import (
     EPOCH,
@@ -340,13 +341,14 @@ class LineMetrics(AbstractSource):
         return self._heading if line[:1] in " \t" else ""
 
     def _row_of(self, line: str) -> Row | None:
+        as_printed = line
+        line = without_reprs(line)
         if "{" in line and (row := self._structured(line)) is not None:
             return row
         if self._begins_an_object(line):
             return None
         if "{" in line and (row := _cut_off_in(line)) is not None:
             return row
-        as_printed = line
         line = unwrapped(self._shortened(line))
         if "." in line:
             line = without_files(line)

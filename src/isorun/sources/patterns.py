@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from isorun.errors import StudyError
-from isorun.sources.rows import MetricValue, Row, read_number
+from isorun.sources.freeform import message_of, plain, without_reprs
+from isorun.sources.rows import MetricValue, Row, is_never, keeps_no_prefix, read_number
 from isorun.study.records import Note
 
-__all__ = ["Patterns", "has_nested_repeat"]
+__all__ = ["Patterns", "has_nested_repeat", "proposed_pattern"]
 
 GRACE_SECONDS = 2.0
 SECONDS_A_LINE = 1e-4
@@ -134,6 +135,41 @@ def _take(match: re.Match[str], row: Row, pattern: _Pattern) -> None:
             row.step = number
         else:
             row.values.append(MetricValue(name, number, "group", "%" in text or "/" in text))
+
+
+# The last words of a line with a decimal number after them: "Homogeneity: 0.953", "Best is trial 3 with value: 0.96."
+_TOLD = re.compile(
+    r"(?:^|[.,;|]\s|\s[-–]\s)\s*+(?P<label>[A-Za-z][\w '/@()-]{1,60}?)(?P<sign>\s?[:=]\s*)"
+    r"(?P<number>[-+]?\d{1,20}\.\d{1,20}(?:e[-+]?\d{1,3})?)(?P<percent>\s?%)?\.?\s*$"
+)
+_NO_NAMES = frozenset(["is", "with", "of", "the", "a", "an", "and", "at", "for", "in", "on", "to", "trial"])
+_SPECIAL = re.compile(r"([\\.^$*+?{}\[\]|()])")
+_LONGEST_TOLD = 500
+_MOST_WORDS = 4
+
+
+def proposed_pattern(lines: Iterable[str]) -> str:
+    """A pattern that reads the value of the last line that names a decimal number; "" where no line does.
+
+    It is made from that line, so that it reads what was printed there and not just any number.
+    """
+    proposed = ""
+    for line in lines:
+        found = _TOLD.search(message_of(without_reprs(plain(line[:_LONGEST_TOLD]))))
+        name = _group_name(found["label"]) if found is not None else ""
+        if found is not None and name:
+            label = re.sub(r"\d+", r"\\d+", _SPECIAL.sub(r"\\\1", found["label"] + found["sign"]))
+            percent = r"\s?%" if found["percent"] else ""
+            proposed = rf"{label}(?P<{name}>[-+.\de]*\d{percent})"
+    return proposed
+
+
+def _group_name(label: str) -> str:
+    """The name of the metric that a label stands for, as a group may be called; "" where it is none."""
+    words = [word for word in re.findall(r"[a-z_]\w*", label.lower()) if word not in _NO_NAMES]
+    name = "_".join(words[-_MOST_WORDS:])
+    is_reserved = name in {*_NAME_GROUPS, *_CLOCK_GROUPS, "value"}
+    return "" if not name.isascii() or is_reserved or is_never(name) or keeps_no_prefix(name) else name
 
 
 _UNIT = re.compile(

@@ -75,8 +75,14 @@ _METRICS: Final = word_set(
     correlation pearson spearman pearsonr spearmanr specificity sensitivity ece brier logloss entropy ndcg mrr hit hits
     rew rmsle msle mase crps pinball loglik llf aic bic rsquared rsqu
     bpc bpb bits top metric exact likelihood correct objective fitness residual tpr fpr tnr fnr silhouette
-    success successes winrate regret inertia concordance determination"""
+    success successes winrate regret inertia concordance determination homogeneity completeness nmi rae rse"""
 )
+# Scores of clusterings, whose last word alone says how something was set or counted.
+_CLUSTERING: Final = frozenset(
+    ["v-measure", "v_measure", "rand_index", "adjusted_rand_index", "mutual_information", "adjusted_mutual_information",
+     "normalized_mutual_information", "silhouette_coefficient", "davies-bouldin_index", "davies_bouldin_index",
+     "calinski-harabasz_index", "calinski_harabasz_index"]
+)  # fmt: skip
 # "success_rate" and "hit rate" tell how a training went; "learning_rate" and "dropout rate" how it was set.
 _RATES: Final = frozenset(["rate", "ratio"])
 _RATE_OF_RESULTS: Final = word_set(
@@ -127,6 +133,8 @@ _WORDS = re.compile(r"[\w./\-]+")
 def is_metric(name: str) -> bool:
     """Whether a word of the name says that it is a metric; settings named after one ("loss_weight") are not."""
     parts = _parts(name)
+    if name.lower() in _CLUSTERING:
+        return True
     if is_never(name):
         return False
     is_cost = "cost" in parts and _WITH_COST.union(SPLITS).issuperset(parts)
@@ -136,6 +144,8 @@ def is_metric(name: str) -> bool:
 @functools.lru_cache(maxsize=4096)
 def is_never(name: str) -> bool:
     """Whether the name stands for time, memory, speed, a counter or a setting."""
+    if name.lower() in _CLUSTERING:
+        return False
     parts = _parts(name)
     if not parts or any(part in _NEVER for part in parts) or name.lower().endswith(_PER_SECOND):
         return name.lower() not in _WHOLE_NAMES

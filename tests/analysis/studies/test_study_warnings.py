@@ -375,6 +375,30 @@ def test_metrics_read_from_the_output_are_shown_with_a_line():
     assert '"test_acc: 0.5 done"' in warnings_of(study, records)["metric-from-output"].message
 
 
+def test_where_nothing_was_read_a_pattern_from_a_printed_line_is_proposed():
+    study = make_study(levels=(Level.DEFAULT,))
+    records = [replace(run, results={}, log_tail="begin\nSeparation: 0.953\n") for run in with_results([0.5] * 8)]
+    pattern = r"Separation: (?P<separation>[-+.\de]*\d)"
+    assert f"isorun run --pattern '{pattern}'" in warnings_of(study, records)["no-metric"].next_step
+    silent = [replace(run, log_tail="begin\n") for run in records]
+    assert "pattern" not in warnings_of(study, silent)["no-metric"].next_step
+
+
+def test_the_line_shown_is_one_of_a_run_that_gave_the_metric_and_has_a_number():
+    study = make_study(levels=(Level.DEFAULT,), metrics=DECLARED)
+    first, *others = with_results([0.5] * 8)
+    records = [
+        replace(first, results={}, log_tail="test_acc=1e-10, trial_id=3\n"),
+        *(
+            replace(run, origins={"test_acc": "stdout: name value"}, log_tail="w: test_acc ▁\nw: test_acc 0.5\n")
+            for run in others
+        ),
+    ]
+    found = warnings_of(study, records)
+    assert 'as in "w: test_acc 0.5"' in found["metric-from-output"].message
+    assert f"test_acc is missing from 1 of 8 finished runs ({first.run_id})" in found["runs-without-metric"].message
+
+
 def test_the_same_warning_of_several_groups_is_one(study, records):
     mixed = [replace(record, launch="fresh") if record.cell.repeat == 0 else record for record in records]
     assert len(warnings_of(study, mixed)["launch-mixed"].groups) == 3

@@ -123,8 +123,8 @@ PHRASES: Final = {
         quality no reference,quality with no reference,info preserved,dunn index,structural similarity,ms ssim,
         clip score,top 1,top 5,top 10,num correct,ents f,ents p,ents r,cats macro f,cats micro f,spans sc f,
         morph per feat f,sents f,sents p,sents r,average gain,intersection over union,log auc,silhouette score,
-        corr coef,io u,under the curve,under curve,operating characteristic curve,d2 absolute error,d2 pinball,
-        d2 tweedie,d2 log loss,d2 brier"""
+        silhouette coefficient,corr coef,io u,under the curve,under curve,operating characteristic curve,
+        d2 absolute error,d2 pinball,d2 tweedie,d2 log loss,d2 brier"""
     ),
     "": _phrased(
         """policy loss,policy gradient loss,pg loss,actor loss,entropy loss,critic loss,g loss,d loss,loss g,loss d,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import keyword
 import math
+import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +39,8 @@ _SOME_NOT_READ: Final = frozenset(
     ["stdout.values-left-out", "stdout.replaced", "stdout.after-end", "files.not-a-number"]
 )
 _EXAMPLE_BEFORE, _EXAMPLE_LENGTH = 40, 100
+_DIGIT: Final = re.compile(r"\d|\b(?:nan|inf)", re.IGNORECASE)
+_RUNS_NAMED: Final = 3
 
 FEWEST_RUNS: Final = 5
 """Below this many runs a standard deviation says next to nothing: its 90 % interval at n = 4 is 0.6 to 2.9 times sd."""
@@ -147,8 +150,24 @@ def _metric_not_logged(evidence: StudyFacts) -> Iterator[Condition]:
             "no-metric",
             f"no run logged a metric, so there is nothing to judge by{_what_was_not_read(evidence)}",
             _how_to_read(evidence)
+            or _pattern_that_reads(evidence)
             or "isorun.result(test_acc=...) in the training, or print lines such as 'test_acc: 0.98'",
         )
+
+
+def _runs_without(evidence: StudyFacts) -> Iterator[Condition]:
+    """Finished runs without the metric that others gave: their training ended otherwise, or was read otherwise."""
+    records = [record for group in evidence.records.values() for record in group]
+    for metric in evidence.metrics:
+        name = metric.name
+        without = sorted(run.run_id for run in records if name not in run.series and name not in run.results)
+        if without and len(without) < len(records):
+            yield Condition(
+                "runs-without-metric",
+                f"{name} is missing from {len(without)} of {some(len(records), 'finished run')} "
+                f"({first_of(without, _RUNS_NAMED)}): the figures are those of the others",
+                f"look at runs/{without[0]}/output.log in the store, or log it: isorun.result({name}=...)",
+            )
 
 
 def _how_to_read(evidence: StudyFacts, metric: str = "") -> str:
@@ -158,6 +177,22 @@ def _how_to_read(evidence: StudyFacts, metric: str = "") -> str:
             option, would, values = note.message.partition(" would read ")
             if note.code == _OFFERED and would and (not metric or f", {metric} " in f", {values} "):
                 return _read_by(option, record.cell.command)
+    return ""
+
+
+def _pattern_that_reads(evidence: StudyFacts) -> str:
+    """The command with a pattern made from a line that was printed and not read; empty where no line names a number."""
+    from isorun.sources.patterns import proposed_pattern  # only where nothing was read
+
+    for record in (record for records in evidence.records.values() for record in records):
+        pattern, command = proposed_pattern(record.log_tail.splitlines()), record.cell.command
+        if not pattern:
+            continue
+        in_a_study = f"patterns = [{json.dumps(pattern, ensure_ascii=False)}] under [sources] in a study file"
+        by_command = (
+            f"isorun run --pattern {shlex.quote(pattern)} --store NEW -- {shlex.join(command)}, or {in_a_study}"
+        )
+        return f"{in_a_study if command[:1] == ('function',) else by_command}, or isorun.result(...) in the training"
     return ""
 
 
@@ -399,9 +434,13 @@ def _log_call(metric: str) -> str:
 
 
 def _example(records: Sequence[RunRecord], metric: str) -> str:
-    """The first line of the log that names the metric, where the kept end of the log still has one."""
-    lines = (line for record in records for line in record.log_tail.splitlines() if metric in line)
-    line = plain(next(lines, "")).strip()
+    """The first line of the log with a number after the metric's name, where the kept end of the log still has one.
+
+    Only of runs that gave the metric: the log of another one may name it and say nothing of it.
+    """
+    gave = (record for record in records if record.origins.get(metric, "").startswith("stdout"))
+    lines = (plain(line) for record in gave for line in record.log_tail.splitlines() if metric in line)
+    line = next((line for line in lines if _DIGIT.search(line, line.find(metric) + len(metric))), "").strip()
     start = max(line.find(metric) - _EXAMPLE_BEFORE, 0)
     shown = f"{'…' if start else ''}{line[start : start + _EXAMPLE_LENGTH]}"
     return f', as in "{shown}"' if line else ""
@@ -409,6 +448,7 @@ def _example(records: Sequence[RunRecord], metric: str) -> str:
 
 STUDY_CHECKS: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
     _metric_not_logged,
+    _runs_without,
     _not_finite,
     _runs_failed,
     _runs_missing,
