@@ -329,6 +329,9 @@ class Progress(Observer):
         from isorun.analysis.evidence.judged import MetricKind, Split, kind_of, split_of
 
         picks, splits = (MetricKind.LOSS, MetricKind.ACCURACY), (Split.VALIDATION, Split.EVALUATION)
+        shown = record.series.get(self._metric)
+        if shown is None or len(shown.values) < 2:
+            return False  # its only value is what it is judged by
         return bool(self._study.selections) or any(
             len(series.values) > 1 and kind_of(name) in picks and split_of(name) in splits
             for name, series in record.series.items()
