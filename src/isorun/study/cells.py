@@ -38,6 +38,7 @@ __all__ = [
     "config_placeholders",
     "drawn_configs",
     "fill_placeholders",
+    "identical_cells",
     "recorded_command",
     "withheld_hash",
     "withheld_hashes",
@@ -277,20 +278,21 @@ def _all_cells(study: Study, key: bytes | None) -> Iterator[Cell]:
                             take_seeds=study.take_seeds,
                             withheld=withheld,
                         )
-                        yield from _identical(first, study)
+                        yield from identical_cells(first, _seeds_and_repeats(study, first.level))
 
 
-def _identical(first: Cell, study: Study) -> Iterator[Cell]:
-    """The cells that differ from the first by nothing but seed and repeat: what they share is written and hashed once.
+def identical_cells(first: Cell, pairs: Iterable[tuple[int | None, int]]) -> Iterator[Cell]:
+    """The cells with these seeds and repeats that are like the first, which has neither seed nor repeat.
 
-    The members of the content stand in the order of their names, and behind these two there is no text of the user's.
+    What they share is written and hashed once. The members of the content stand in the order of their names, and behind
+    these two there is no text of the user's.
     """
     before, _, after = first.canonical().rpartition('"repeat":0,"seed":null')
     shared = hashlib.sha256(before.encode())
-    for seed, repeat in _seeds_and_repeats(study, first.level):
+    for seed, repeat in pairs:
         content = shared.copy()
         content.update(f'"repeat":{repeat},"seed":{"null" if seed is None else seed}{after}'.encode())
-        yield first.sibling(seed, repeat, _id_from(content))
+        yield first.sibling(seed, repeat, first.known_as or _id_from(content))
 
 
 def _seeds_and_repeats(study: Study, level: Level) -> Iterable[tuple[int | None, int]]:
