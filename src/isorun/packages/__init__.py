@@ -19,9 +19,8 @@ from typing import Final
 
 from isorun.errors import PackageError
 
-__all__ = ["FORMAT", "MANIFEST", "SIGNATURE", "SUFFIX", "Budget", "refused"]
+__all__ = ["FORMAT", "MANIFEST", "SIGNATURE", "Budget", "refused"]
 
-SUFFIX: Final = ".isorun"
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
 SIGNATURE: Final = "signature.json"

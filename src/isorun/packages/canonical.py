@@ -25,7 +25,10 @@ _SAFE: Final = 2**53 - 1
 _TEXTS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STEP: Final = {**dict.fromkeys(b"[{", 1), **dict.fromkeys(b"]}", -1)}
-_ESCAPES: Final = {ord(char): escaped for char, escaped in zip('"\\\b\f\n\r\t', ('\\"', "\\\\", *(f"\\{c}" for c in "bfnrt")), strict=True)}
+_ESCAPES: Final = {
+    ord(char): escaped
+    for char, escaped in zip('"\\\b\f\n\r\t', ('\\"', "\\\\", *(f"\\{c}" for c in "bfnrt")), strict=True)
+}
 _PLAIN: Final = {**{code: f"\\u{code:04x}" for code in range(32)}, **_ESCAPES}
 
 
@@ -51,8 +54,10 @@ def _jcs_parts(value: Any) -> Iterator[str]:
         yield "[]" if opening == "[" else "]"
     elif isinstance(value, str):
         yield _jcs_text(value)
+    elif value is None or isinstance(value, bool):
+        yield {None: "null", True: "true", False: "false"}[value]
     else:
-        yield {None: "null", True: "true", False: "false"}[value] if value is None or value is True or value is False else _jcs_number(value)  # noqa: E501
+        yield _jcs_number(value)
 
 
 def _jcs_text(text: str) -> str:

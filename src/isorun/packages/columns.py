@@ -98,7 +98,9 @@ class Cursor:
     def take(self, size: int) -> bytes:
         """The next bytes."""
         if self._place + size > self._end:
-            raise refused(f"{self.where}: numbers are missing", f"{self._end - self._place:,} bytes instead of {size:,}")
+            raise refused(
+                f"{self.where}: numbers are missing", f"{self._end - self._place:,} bytes instead of {size:,}"
+            )
         self._file.seek(self._place)
         self._place += size
         return self._file.read(size)

@@ -1,9 +1,9 @@
 """The zip: stored members without gaps, in one form.
 
-Python's `zipfile` reads what is there as far as it can: it takes a comment, bytes before, between and behind members, two
-members of one name, and local headers that say something else than the directory. Tools differ in what they make of
-those, so that one file can hold two contents. Here every header is made again from name, size and CRC, and has to be the
-same byte for byte: all of a file is data that is hashed, or follows from it.
+Python's `zipfile` reads what is there as far as it can: it takes a comment, bytes before, between and behind members,
+two members of one name, and local headers that say something else than the directory. Tools differ in what they make of
+those, so that one file can hold two contents. Here every header is made again from name, size and CRC, and has to be
+the same byte for byte: all of a file is data that is hashed, or follows from it.
 
 No member is compressed by the zip. Compressors of the same name (zlib, zlib-ng) write other bytes, and what the zip
 unpacks comes out before it is hashed. What is worth it is compressed inside its member.

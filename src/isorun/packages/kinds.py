@@ -6,7 +6,7 @@ with it much later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from isorun.study.cells import Cell
@@ -72,7 +72,14 @@ _RECORD: Final[dict[str, _Check]] = {
     "notes": _all(_has(code=_is_text, message=_is_text)),
     "seeded": _all(_has(call=_is_text, value=_is_text, where=_is_text, replaced=_is_text)),
     "predictions": _all(
-        _has(name=_is_text, step=_or_none(_is_number), kind=_is_text, dtype=_is_text, shape=_all(_is_whole), data=_is_text)
+        _has(
+            name=_is_text,
+            step=_or_none(_is_number),
+            kind=_is_text,
+            dtype=_is_text,
+            shape=_all(_is_whole),
+            data=_is_text,
+        )
     ),
 }
 _CELL: Final[dict[str, _Check]] = {
@@ -88,10 +95,11 @@ _CELL: Final[dict[str, _Check]] = {
 }
 
 
-def check_kinds(record: RunRecord) -> None:
-    """ValueError for a field that is not what it should be."""
-    for name, check in _RECORD.items():
-        if not check(getattr(record, name)):
+def check_kinds(record: RunRecord, told: Iterable[str]) -> None:
+    """ValueError for a field that is not what it should be. told: the keys that were there; others have defaults."""
+    for key in told:
+        name = "origins" if key == "sources" else key
+        if name in _RECORD and not _RECORD[name](getattr(record, name)):
             raise ValueError(f"{name} of run {record.run_id} is not what it should be")
 
 

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
 
 from isorun.errors import InputError
-from isorun.packages import MANIFEST, SIGNATURE, SUFFIX, Budget, refused
+from isorun.packages import MANIFEST, SIGNATURE, Budget, refused
 from isorun.packages.canonical import LONGEST_LINE, read_canonical
 from isorun.packages.columns import Cursor
 from isorun.packages.container import Entry, directory, pieces
@@ -34,20 +34,13 @@ from isorun.packages.signatures import Signature
 from isorun.study.design import Study, kept_study
 from isorun.study.records import RunRecord
 
-__all__ = ["DOCUMENTS", "SHARED", "STUDY", "Package", "is_package", "open_package"]
+__all__ = ["DOCUMENTS", "SHARED", "STUDY", "Package", "open_package"]
 
 STUDY: Final = "study.json"
 DOCUMENTS: Final = "documents.jsonl.bz2"
 SHARED: Final = "shared.jsonl.bz2"
 _BLOCK: Final = re.compile(r"runs/(\d{5})\.jsonl\.bz2")
 _PIECE: Final = 2**17
-
-
-def is_package(place: object) -> bool:
-    """Whether a user names a package: a file of this name, or one that begins as a package does."""
-    if not isinstance(place, (str, Path)) or Path(place).suffix != SUFFIX:
-        return False
-    return Path(place).name != SUFFIX and not Path(place).is_dir()
 
 
 def open_package(path: str | Path) -> Package:
@@ -182,7 +175,9 @@ class Package:
         own = [(name, self._entries[name].size) for name in (MANIFEST, SIGNATURE) if name in self._entries]
         if found != [*said, *own]:
             odd = sorted({name for name, _ in found} ^ {name for name, _ in [*said, *own]})
-            raise refused("the package does not hold what its manifest says", ", ".join(odd)[:200] or "other sizes or order")
+            raise refused(
+                "the package does not hold what its manifest says", ", ".join(odd)[:200] or "other sizes or order"
+            )
 
     def _blocks(self) -> Sequence[str]:
         blocks = [name for name in self.names() if _BLOCK.fullmatch(name)]

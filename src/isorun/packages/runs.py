@@ -1,7 +1,8 @@
 """Records as lines of JSON and columns of numbers, in blocks; and back.
 
-A block has up to 1,000 runs. Its lines (`runs/00000.jsonl.bz2`) say all but the numbers of series, which lie beside them
-(`runs/00000.numbers`). What many runs share is a line of its own (`shared.jsonl.bz2`), and runs name it by its number.
+A block has up to 1,000 runs. Its lines (`runs/00000.jsonl.bz2`) say all but the numbers of series, which lie beside
+them (`runs/00000.numbers`). What many runs share is a line of its own (`shared.jsonl.bz2`), and runs name it by its
+number.
 Of a run there is one line with its fields, empty ones left out, then one for every prediction and every row that was
 watched. docs/packages.md describes each member.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from isorun.packages.canonical import read_canonical, written
 from isorun.packages.columns import Cursor, packed, unpacked
 from isorun.packages.kinds import check_cell, check_kinds
 from isorun.store.rows import joined_document, shared_cell, split_document
-from isorun.study.cells import Cell, identical_cells
+from isorun.study.cells import Cell, IdenticalCells
 from isorun.study.records import RECORD_VERSION, Numbers, RunRecord, Series, canonical_json
 
 __all__ = ["MOST_RUNS", "BlockWriter", "SharedReader", "SharedWriter", "read_block"]
@@ -35,6 +36,7 @@ _SHARED_FROM: Final = 120
 _CHECKED_FROM: Final = 2**18
 _FINEST: Final = -40
 _WIDEST: Final = 2**16 - 1
+_LATEST: Final = 2.0**62
 _FIELDS: Final = ("environment", "code", "sources")
 _REQUIRED: Final = {"exit_code": None, "signal": "", "reason": "", "launch": "", "seed_used": None, "started_at": ""}
 """Fields of a record that have no default and may be empty."""
@@ -54,8 +56,8 @@ class SharedWriter:
         return self._numbers.setdefault(text, len(self._numbers))
 
     def refer_to(self, value: Mapping[str, Any], *, split: bool = False) -> int:
-        """The number of the line for a value; one that is the same object is not looked at again."""
-        key = (id(value), split)
+        """The number of the line for a value; one of the same parts is not looked at again."""
+        key = (split, *((name, id(part) if isinstance(part, dict | list) else part) for name, part in value.items()))
         if key not in self._known:
             text = split_document(value, self.refer)[0] if split else canonical_json(value)
             self._known[key] = (value, self.refer(text))
@@ -152,18 +154,20 @@ class BlockWriter:
 
     def _told_seconds(self, seconds: bytes) -> list[int] | None:
         """Exponent and first tick, with gaps in a column; None where the seconds themselves are one."""
-        found = _in_ticks(np.frombuffer(seconds, "<f8"))
+        with np.errstate(invalid="ignore", over="ignore"):
+            found = _in_ticks(np.frombuffer(seconds, "<f8"))
         if found is None:
             self._seconds.append(seconds)
             return None
-        exponent, ticks = found
-        self._gaps.append(np.diff(ticks).astype("<u2"))
-        return [exponent, int(ticks[0])]
+        exponent, first, gaps = found
+        self._gaps.append(gaps)
+        return [exponent, first]
 
 
 def _further(record: RunRecord) -> Iterator[bytes]:
     """The lines behind the first of a run."""
-    for item in replace(record, watched=()).to_json()["predictions"]:
+    for prediction in record.predictions:
+        item = {**asdict(prediction), "shape": list(prediction.shape)}
         data = item.pop("data")
         yield written({"prediction": item, "data": data[:_PIECE]})
         for start in range(_PIECE, len(data), _PIECE):
@@ -189,7 +193,11 @@ def _range_of(steps: _Array) -> tuple[float, float] | None:
         return 0.0, 0.0
     first = float(steps[0]) + 0.0
     stride = float(steps[1]) - first + 0.0 if len(steps) > 1 else 0.0
-    same = math.isfinite(first) and math.isfinite(stride) and _range(len(steps), first, stride).tobytes() == steps.tobytes()
+    same = (
+        math.isfinite(first)
+        and math.isfinite(stride)
+        and _range(len(steps), first, stride).tobytes() == steps.tobytes()
+    )
     return (first, stride) if same else None
 
 
@@ -199,25 +207,22 @@ def _range(points: int, first: float, stride: float) -> _Array:
         return found
 
 
-def _in_ticks(seconds: _Array) -> tuple[int, _Array] | None:
-    """The exponent of a tick, and the seconds as whole numbers of it, if they are; as stores keep most of them."""
-    if not len(seconds):
+def _in_ticks(seconds: _Array) -> tuple[int, int, _Array] | None:
+    """The exponent of a tick, the first time in ticks and the gaps, where all are whole and small; as stores keep most.
+
+    Few calls: it is asked of every run.
+    """
+    if not len(seconds) or not (abs(seconds[0]) < _LATEST and abs(seconds[-1]) < _LATEST):
         return None
-    with np.errstate(invalid="ignore", over="ignore"):
-        widest = float(np.diff(seconds).max()) if len(seconds) > 1 else 0.0
-        if not math.isfinite(widest) or widest < 0:
-            return None
-        exponent = max(_FINEST, math.frexp(widest / _WIDEST)[1] - 2) if widest > 0 else _FINEST
-        for tried in range(exponent, exponent + 4):
-            scaled = np.ldexp(seconds, -tried)
-            ticks = np.rint(scaled)
-            if not np.array_equal(ticks, scaled) or not (np.abs(ticks) < 2.0**53).all():
-                return None
-            gaps = np.diff(ticks)
-            if len(gaps) and gaps.min() < 0:
-                return None
-            if not len(gaps) or gaps.max() <= _WIDEST:
-                return (tried, ticks.astype(np.int64)) if not np.signbit(seconds[seconds == 0]).any() else None
+    widest = float((seconds[1:] - seconds[:-1]).max()) if len(seconds) > 1 else 0.0
+    exponent = max(_FINEST, math.frexp(widest / _WIDEST)[1] - 2) if 0 < widest < _LATEST else _FINEST
+    for tried in range(exponent, exponent + 4):
+        scaled = seconds * 2.0**-tried
+        ticks = scaled.astype(np.int64)
+        gaps = ticks[1:] - ticks[:-1]
+        if abs(scaled[-1]) < 2.0**53 and (not len(gaps) or (gaps.min() >= 0 and gaps.max() <= _WIDEST)):
+            same = (ticks.astype("<f8") * 2.0**tried).tobytes() == seconds.tobytes()
+            return (tried, int(ticks[0]), gaps.astype("<u2")) if same and abs(scaled[0]) < 2.0**53 else None
     return None
 
 
@@ -228,7 +233,7 @@ class SharedReader:
         self._where = where
         self._values = [read_canonical(line, where) for line in lines]
         self._environments: dict[int, Mapping[str, Any]] = {}
-        self._cells: dict[int, Cell] = {}
+        self._cells: dict[int, IdenticalCells] = {}
 
     def value(self, number: Any) -> Any:
         """What the line says."""
@@ -250,8 +255,8 @@ class SharedReader:
         if number not in self._cells:
             first = Cell.from_json({**self.value(number), "seed": None, "repeat": 0})
             check_cell(first)
-            self._cells[number] = first
-        [cell] = identical_cells(self._cells[number], [(seed, repeat)])
+            self._cells[number] = IdenticalCells(first)
+        cell = self._cells[number].cell(seed, repeat)
         if cell.id != cell_id:
             raise ValueError(f"the id of a cell is {cell.id}, and not {str(cell_id)[:60]!r}")
         return cell
@@ -353,7 +358,13 @@ class _Columns:
         if seconds is None:
             return told_steps, Numbers(self._next("seconds", self._seconds, points))
         exponent, tick = seconds
-        if type(exponent) is not int or type(tick) is not int or abs(tick) > 2**53 or abs(exponent) > 2_000 or not points:
+        if (
+            type(exponent) is not int
+            or type(tick) is not int
+            or abs(tick) > 2**53
+            or abs(exponent) > 2_000
+            or not points
+        ):
             raise ValueError("seconds that no run can have")
         ticks = np.empty(points, np.int64)
         ticks[0], ticks[1:] = tick, self._next("gaps", self._gaps, points - 1)
@@ -406,7 +417,7 @@ def _record(run: _Told, columns: _Columns, shared: SharedReader) -> RunRecord:
         metric: Series(*axes[axis], columns.values(metric, column, run.axes[axis][0]))
         for metric, (axis, column) in run.series.items()
     }
-    fields = run.fields
+    fields, names = run.fields, tuple(run.fields)
     cell = shared.cell(fields.pop("cell"))
     for name in _FIELDS:
         if name in fields:
@@ -414,5 +425,5 @@ def _record(run: _Told, columns: _Columns, shared: SharedReader) -> RunRecord:
     if not isinstance(fields.get("log_tail", ""), str):
         fields["log_tail"] = shared.value(fields["log_tail"])
     record = RunRecord.from_json(fields, cell=cell, series=series)
-    check_kinds(record)
+    check_kinds(record, names)
     return record

@@ -1,7 +1,7 @@
 """Who signed a package: Ed25519 (RFC 8032) over its address.
 
-Checking is done here, in plain Python, so that everybody can check who can read; it takes some milliseconds and holds no
-secret. Signing is done by `cryptography` (`isorun[sign]`), see isorun/share/keys.py.
+Checking is done here, in plain Python, so that everybody can check who can read; it takes some milliseconds and holds
+no secret. Signing is done by `cryptography` (`isorun[sign]`), see isorun/share/keys.py.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ class Signature:
 
     def to_bytes(self) -> bytes:
         """The member, in the form of RFC 8785."""
-        texts = {name: base64.b64encode(value).decode() for name, value in (("key", self.key), ("signature", self.signature))}
+        texts = {
+            name: base64.b64encode(value).decode() for name, value in (("key", self.key), ("signature", self.signature))
+        }
         return jcs({"format": _FORMAT, "algorithm": _ALGORITHM, **texts})
 
     @classmethod
@@ -97,7 +99,7 @@ def _base() -> _Point:
 
 
 def _point(data: bytes) -> _Point | None:
-    """The point that these bytes stand for, in extended coordinates; None where there is none, or another form of it."""
+    """The point that these bytes stand for, in extended coordinates; None where there is none."""
     y = int.from_bytes(data, "little")
     sign, y = y >> 255, y & (2**255 - 1)
     if y >= _P:

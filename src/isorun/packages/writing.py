@@ -1,4 +1,4 @@
-"""Writing a package: members as they come, then the manifest, then the signature. The same content gives the same bytes."""
+"""Writing a package: members as they come, then the manifest, then the signature. One content gives the same bytes."""
 
 from __future__ import annotations
 

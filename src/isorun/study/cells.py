@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import hmac
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,6 +32,7 @@ __all__ = [
     "UNKEYED",
     "Cell",
     "ConfigValue",
+    "IdenticalCells",
     "Level",
     "as_known",
     "cells_of",
@@ -38,7 +40,6 @@ __all__ = [
     "config_placeholders",
     "drawn_configs",
     "fill_placeholders",
-    "identical_cells",
     "recorded_command",
     "withheld_hash",
     "withheld_hashes",
@@ -278,21 +279,27 @@ def _all_cells(study: Study, key: bytes | None) -> Iterator[Cell]:
                             take_seeds=study.take_seeds,
                             withheld=withheld,
                         )
-                        yield from identical_cells(first, _seeds_and_repeats(study, first.level))
+                        identical = IdenticalCells(first)
+                        yield from itertools.starmap(identical.cell, _seeds_and_repeats(study, first.level))
 
 
-def identical_cells(first: Cell, pairs: Iterable[tuple[int | None, int]]) -> Iterator[Cell]:
-    """The cells with these seeds and repeats that are like the first, which has neither seed nor repeat.
+class IdenticalCells:
+    """The cells that are like the first, which has neither seed nor repeat, with seeds and repeats of their own.
 
     What they share is written and hashed once. The members of the content stand in the order of their names, and behind
     these two there is no text of the user's.
     """
-    before, _, after = first.canonical().rpartition('"repeat":0,"seed":null')
-    shared = hashlib.sha256(before.encode())
-    for seed, repeat in pairs:
-        content = shared.copy()
-        content.update(f'"repeat":{repeat},"seed":{"null" if seed is None else seed}{after}'.encode())
-        yield first.sibling(seed, repeat, first.known_as or _id_from(content))
+
+    def __init__(self, first: Cell) -> None:
+        self._first = first
+        before, _, self._after = first.canonical().rpartition('"repeat":0,"seed":null')
+        self._shared = hashlib.sha256(before.encode())
+
+    def cell(self, seed: int | None, repeat: int) -> Cell:
+        """The one with this seed and repeat."""
+        content = self._shared.copy()
+        content.update(f'"repeat":{repeat},"seed":{"null" if seed is None else seed}{self._after}'.encode())
+        return self._first.sibling(seed, repeat, self._first.known_as or _id_from(content))
 
 
 def _seeds_and_repeats(study: Study, level: Level) -> Iterable[tuple[int | None, int]]:
