@@ -98,7 +98,7 @@ def _told(packed: Packed) -> str:
     lines = [
         f"{where}: {manifest.runs:,} runs of {manifest.study} ({states}), {packed.size:,} bytes",
         f"  address    {manifest.address}",
-        f"  signed     {f'by {packed.signed_by.fingerprint}' if packed.signed_by else 'no: there is no key'}",
+        f"  signed     {f'by {packed.signed_by.fingerprint}' if packed.signed_by else 'no'}",
         f"  series     {manifest.points:,} points",
         *_code_lines(packed),
         f"  machines   {', '.join(packed.places) or 'none'} (their names and folders are in the records)",
@@ -139,5 +139,5 @@ def _plain(options: argparse.Namespace) -> int:
     if options.json:
         cli.print_json(done.to_json())
     else:
-        cli.show_text(done.told())
+        cli.show_text(done.told() if isinstance(done, plain.Written) else _told(done))
     return 0

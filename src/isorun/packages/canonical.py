@@ -21,7 +21,7 @@ __all__ = ["LONGEST_LINE", "jcs", "read_canonical", "read_jcs", "written"]
 LONGEST_LINE: Final = 8 * 2**20
 _MOST_VALUES: Final = 300_000
 _DEEPEST: Final = 60
-_SAFE: Final = 2**53 - 1
+_LARGEST: Final = 10**300
 _TEXTS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STEP: Final = {**dict.fromkeys(b"[{", 1), **dict.fromkeys(b"]}", -1)}
@@ -66,8 +66,8 @@ def _jcs_text(text: str) -> str:
 
 def _jcs_number(value: float) -> str:
     """As ECMAScript writes a number: the shortest digits that read back as it."""
-    if isinstance(value, int) and abs(value) > _SAFE:
-        raise ValueError(f"{value} is too large for a number of JSON that everybody reads alike")
+    if isinstance(value, int) and (abs(value) > _LARGEST or int(float(value)) != value):
+        raise ValueError("a whole number that a number of JSON cannot hold")
     number = float(value)
     if not math.isfinite(number):
         raise ValueError(f"JSON has no number {number}")
@@ -100,20 +100,26 @@ def written(value: Any) -> bytes:
 
 def read_jcs(data: bytes, where: str) -> Any:
     """What a member in the form of RFC 8785 says."""
-    return _read(data, where, jcs)
+    return _read(data, where, jcs, _whole)
 
 
 def read_canonical(data: bytes, where: str) -> Any:
     """What JSON in our form says."""
-    return _read(data, where, written)
+    return _read(data, where, written, int)
 
 
-def _read(data: bytes, where: str, write: Callable[[Any], bytes]) -> Any:
+def _whole(digits: str) -> float:
+    """A number without a point: whole as far as a number of JSON is, beyond that the float64 that it stands for."""
+    number = int(digits)
+    return number if abs(number) < 2**53 else float(number)
+
+
+def _read(data: bytes, where: str, write: Callable[[Any], bytes], whole: Callable[[str], float]) -> Any:
     _refuse_too_much(data, where)
     try:
-        value = json.loads(data.decode("utf-8"))
+        value = json.loads(data.decode("utf-8"), parse_int=whole)
         same = write(value) == data
-    except (ValueError, RecursionError) as error:
+    except (ValueError, OverflowError, RecursionError) as error:
         raise refused(f"{where}: this is not JSON that a package may hold", f"{error}"[:200]) from None
     if not same:
         raise refused(f"{where}: this JSON is not in its one form", allowed="the form that docs/packages.md describes")

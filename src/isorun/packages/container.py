@@ -26,6 +26,8 @@ MOST_MEMBERS: Final = 20_000
 MOST_BYTES: Final = 2**32 - 2
 """A zip without its 64-bit extension, which is one more way to say two things."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*(?:\.[a-z0-9_-]+)*(?:/[a-z0-9][a-z0-9_-]*(?:\.[a-z0-9_-]+)*)*")
+_DEVICE: Final = re.compile(r"(?:.*/)?(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?(?:/.*)?")
+"""Names that are devices on some system, whatever stands behind their dot."""
 _LONGEST_NAME: Final = 100
 _LOCAL: Final = struct.Struct("<4s5H3I2H")
 _CENTRAL: Final = struct.Struct("<4s6H3I5H2I")
@@ -77,7 +79,7 @@ class Entry:
 
 def valid_name(name: str) -> bool:
     """Whether a member may be called so: small letters, so that no two names are one on any disk; no dots alone."""
-    return len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) is not None
+    return len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) is not None and _DEVICE.fullmatch(name) is None
 
 
 class Writer:
@@ -139,7 +141,7 @@ def directory(file: BinaryIO, file_size: int) -> dict[str, Entry]:
     if offset + size + _END.size != file_size:
         raise refused("the directory of the package does not lie where it should", f"{offset:,} + {size:,} bytes")
     file.seek(offset)
-    entries = _entries(file.read(size), count)
+    entries = _entries(file.read(size), count, offset)
     found = {entry.name: entry for entry in entries}
     if len(found) != len(entries):
         raise refused("two members of the package have the same name")
@@ -152,8 +154,8 @@ def directory(file: BinaryIO, file_size: int) -> dict[str, Entry]:
     return found
 
 
-def _entries(data: bytes, count: int) -> list[Entry]:
-    """The members that the directory names, each where the one before ends."""
+def _entries(data: bytes, count: int, limit: int) -> list[Entry]:
+    """The members that the directory names, each where the one before ends, and none beyond the limit."""
     entries: list[Entry] = []
     place, offset = 0, 0
     for _ in range(count):
@@ -165,7 +167,7 @@ def _entries(data: bytes, count: int) -> list[Entry]:
         if not valid_name(name):
             raise refused("a member of the package has a name that none may have", repr(name[:_LONGEST_NAME]))
         entry = Entry(name, fields[9], fields[7], offset)
-        if data[begin:place] != entry.central():
+        if entry.end > limit or data[begin:place] != entry.central():
             raise refused(
                 f"{name}: its entry in the directory is not in the form of a package",
                 allowed="a stored member without extras, comment or time, right behind the one before",

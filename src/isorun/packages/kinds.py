@@ -7,12 +7,13 @@ with it much later.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from typing import Any, Final
 
 from isorun.study.cells import Cell
 from isorun.study.records import RunRecord
 
-__all__ = ["check_cell", "check_kinds"]
+__all__ = ["check_cell", "check_kinds", "check_told"]
 
 _Check = Callable[[Any], bool]
 
@@ -93,6 +94,24 @@ _CELL: Final[dict[str, _Check]] = {
     "withheld": _is_text,
     "known_as": _is_text,
 }
+
+
+_TOLD: Final[dict[str, type]] = {
+    **dict.fromkeys(("results", "per_class", "digests", "where"), dict),
+    **dict.fromkeys(("devices", "notes", "seeded", "predictions", "watched"), list),
+}
+_KNOWN: Final = {"record", "cell", "sources"} | {item.name for item in fields(RunRecord)} - {"origins", "series"}
+
+
+def check_told(told: Mapping[str, Any]) -> None:
+    """ValueError for keys that no record has, and for values that are not even of the form of a field."""
+    if unknown := sorted(set(told) - _KNOWN):
+        raise ValueError(f"a run with {unknown[0]!r:.60}, which this isorun does not know")
+    for name, kind in _TOLD.items():
+        if name in told and not isinstance(told[name], kind):
+            raise ValueError(f"{name} of a run is not what it should be")
+    if not all(isinstance(item, list) for name in ("notes", "seeded") for item in told.get(name, ())):
+        raise ValueError("a note or a seed of a run is not what it should be")
 
 
 def check_kinds(record: RunRecord, told: Iterable[str]) -> None:

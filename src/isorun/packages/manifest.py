@@ -59,7 +59,7 @@ class Manifest:
         read = read_jcs(data, MANIFEST)
         if not isinstance(read, dict) or read.get("type") != _TYPE:
             raise refused(f"{MANIFEST}: this is no manifest of a package")
-        if read.get("format") != FORMAT:
+        if type(read.get("format")) is not int or read["format"] != FORMAT:
             found = f"{read.get('format')!r}"[:60]
             raise refused("the package is of a form that this isorun does not know", found, f"format {FORMAT}")
         if set(read) != _KEYS or not isinstance(read["study"], str) or not isinstance(read["members"], list):

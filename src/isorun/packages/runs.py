@@ -22,7 +22,7 @@ from isorun.errors import PackageError, StoreError, StoreTooNew
 from isorun.packages import Budget, refused
 from isorun.packages.canonical import read_canonical, written
 from isorun.packages.columns import Cursor, packed, unpacked
-from isorun.packages.kinds import check_cell, check_kinds
+from isorun.packages.kinds import check_cell, check_kinds, check_told
 from isorun.store.rows import joined_document, shared_cell, split_document
 from isorun.study.cells import Cell, IdenticalCells
 from isorun.study.records import RECORD_VERSION, Numbers, RunRecord, Series, canonical_json
@@ -102,6 +102,7 @@ class BlockWriter:
         content = replace(record, series={}, predictions=(), watched=()).to_json()
         if content.pop("record") != RECORD_VERSION:
             raise ValueError("a record of another version")
+        del content["series"]
         line = {name: value for name, value in content.items() if value not in (None, "", {}, [])}
         cell = record.cell
         line["cell"] = [cell.id, self._shared.refer_to_cell(cell), cell.seed, cell.repeat]
@@ -287,9 +288,8 @@ def read_block(lines: Iterable[bytes], numbers: Cursor, shared: SharedReader, bu
 
 def _told_runs(lines: Iterable[bytes], where: str) -> Iterator[_Told]:
     each = (read_canonical(line, where) for line in lines)
-    first = next(each, None)
-    match first:
-        case {"record": int(version), "runs": int(runs)} if len(first) == 2 and 0 < runs <= MOST_RUNS:
+    match next(each, None):
+        case {"record": int(version), "runs": int(runs), **rest} if not rest and 0 < runs <= MOST_RUNS:
             pass
         case _:
             raise refused(f"{where}: its first line does not say what follows")
@@ -418,6 +418,7 @@ def _record(run: _Told, columns: _Columns, shared: SharedReader) -> RunRecord:
         for metric, (axis, column) in run.series.items()
     }
     fields, names = run.fields, tuple(run.fields)
+    check_told(fields)
     cell = shared.cell(fields.pop("cell"))
     for name in _FIELDS:
         if name in fields:

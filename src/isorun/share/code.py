@@ -61,7 +61,7 @@ def code_of(
     now = code_version(folder) if repository else {}
     for text in sorted(documents):
         version = dict(documents[text])
-        code.versions.append({**version, "runs": counted[text], **_remote(repository)})
+        code.versions.append({**version, "runs": counted[text], **_remote(repository if with_content else None)})
         if with_content and repository and version.get("dirty"):
             _add_difference(code, version, now, repository, trusted)
     if with_content:

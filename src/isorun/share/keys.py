@@ -21,7 +21,7 @@ from typing import Any, Final
 from isorun.errors import InputError, MissingExtra, known_names
 from isorun.packages.signatures import Signature, fingerprint, signed_content
 
-__all__ = ["PublicKey", "default_key", "forget", "new_key", "public_key", "signer", "trust", "trusted_keys"]
+__all__ = ["PublicKey", "Signing", "default_key", "forget", "new_key", "public_key", "signer", "trust", "trusted_keys"]
 
 _KIND: Final = "ed25519"
 _NAME: Final = re.compile(r"[^\s\x00-\x1f\x7f]{1,80}")
@@ -78,7 +78,11 @@ def new_key(path: Path | None = None) -> tuple[Path, PublicKey]:
     return target, PublicKey(_public_bytes(made))
 
 
-def signer(path: Path) -> tuple[PublicKey, Callable[[str], Signature]]:
+Signing = tuple[PublicKey, Callable[[str], Signature]]
+"""A public key, and what signs an address with the private one."""
+
+
+def signer(path: Path) -> Signing:
     """The public key of a private one, and what signs addresses with it."""
     private = _private(path)
     key = _public_bytes(private)

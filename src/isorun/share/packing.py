@@ -21,14 +21,14 @@ from isorun.packages.writing import PackageWriter, written_whole
 from isorun.session import PACKAGE_SUFFIX, Store, is_package, opened, recorded
 from isorun.share.code import CODE, Code, code_of
 from isorun.share.crate import CRATE, crate_of
-from isorun.share.keys import PublicKey, signer
+from isorun.share.keys import PublicKey, Signing, signer
 from isorun.share.surroundings import BILL, DATA, ENVIRONMENT, bill_of_materials, data_of, environments_of
 from isorun.store import PLANS, SEARCHES, AbstractStore
 from isorun.study.design import Study, document_without_secrets, with_key
 from isorun.study.records import RunRecord, states
 from isorun.workflow import kept_of
 
-__all__ = ["Packed", "pack", "package_name"]
+__all__ = ["Content", "Packed", "pack", "package_name", "write_package"]
 
 _LICENSE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,60}")
 
@@ -96,17 +96,34 @@ def pack(
         records = kept.records(cells)
         if not records:
             raise NothingRecorded(f"no run of the study {study.name!r} has ended yet", hint="isorun run makes the runs")
-        path = Path(package_name(study.name) if target is None else target)
+        path = None if dry_run else Path(package_name(study.name) if target is None else target)
         code = code_of(records, Path(study.folder), with_content=with_code, allowed=allowed)
-        with _file(None if dry_run else path) as file:
-            writer = PackageWriter(file)
-            _add_all(writer, study, records, code, license_id, documents=_documents(kept, documents))
-            manifest = writer.finish(study.name, signing[1] if signing else None)
-            file.flush()
-            size = os.fstat(file.fileno()).st_size
-    told = {str(state): count for state, count in states(records).items() if count}
-    hosts = tuple(sorted({host for record in records if (host := record.where.get("host"))}))
-    return Packed("" if dry_run else str(path), manifest, size, told, code, hosts, signing[0] if signing else None)
+        content = Content(study, records, code, _documents(kept, documents), license_id)
+    return write_package(content, path, signing)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What goes into a package."""
+
+    study: Study
+    records: Sequence[RunRecord]
+    code: Code
+    documents: Sequence[tuple[str, str, dict[str, Any]]] = ()
+    license_id: str = ""
+
+
+def write_package(content: Content, path: Path | None, signing: Signing | None = None) -> Packed:
+    """Write the package; with no path it is made, told of, and gone."""
+    with _file(path) as file:
+        writer = PackageWriter(file)
+        _add_all(writer, content)
+        manifest = writer.finish(content.study.name, signing[1] if signing else None)
+        file.flush()
+        size = os.fstat(file.fileno()).st_size
+    told = {str(state): count for state, count in states(content.records).items() if count}
+    hosts = tuple(sorted({host for record in content.records if (host := record.where.get("host"))}))
+    return Packed(str(path or ""), manifest, size, told, content.code, hosts, signing[0] if signing else None)
 
 
 def _file(path: Path | None) -> AbstractContextManager[BinaryIO]:
@@ -119,26 +136,19 @@ def _file(path: Path | None) -> AbstractContextManager[BinaryIO]:
     return written_whole(path)
 
 
-def _add_all(
-    writer: PackageWriter,
-    study: Study,
-    records: Sequence[RunRecord],
-    code: Code,
-    license_id: str,
-    *,
-    documents: Iterable[tuple[str, str, dict[str, Any]]],
-) -> None:
+def _add_all(writer: PackageWriter, content: Content) -> None:
+    study, records = content.study, content.records
     environments = environments_of(records)
     writer.add_json(STUDY, document_without_secrets(study))
     writer.add_json(ENVIRONMENT, environments)
     writer.add_json(BILL, bill_of_materials(study.name, environments))
     writer.add_json(DATA, data_of(records))
-    writer.add_json(CODE, code.to_json())
-    for name, content in code.contents.items():
-        writer.add(name, [content])
-    writer.add_documents(documents)
+    writer.add_json(CODE, content.code.to_json())
+    for name, data in content.code.contents.items():
+        writer.add(name, [data])
+    writer.add_documents(content.documents)
     writer.add_records(records)
-    writer.add_json(CRATE, crate_of(study, records, writer.members, license_id))
+    writer.add_json(CRATE, crate_of(study, records, writer.members, content.license_id))
 
 
 def _documents(store: AbstractStore, wanted: set[tuple[str, str]]) -> list[tuple[str, str, dict[str, Any]]]:

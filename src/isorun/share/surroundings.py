@@ -19,7 +19,8 @@ BILL: Final = "sbom.cdx.json"
 DATA: Final = "data.json"
 _CYCLONEDX: Final = "1.6"
 _FACTS: Final = ("python", "packages", "platform", "cpu", "gpu", "frameworks")
-_PATHS: Final = frozenset(("executable",))
+_RUN_S_OWN: Final = frozenset(("executable", "hash_randomization"))
+"""A path, and what follows from the level."""
 _CODE: Final = frozenset((".py", ".pyi", ".pyx", ".ipynb", ".sh"))
 
 
@@ -50,7 +51,7 @@ def _facts(inside: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: inside[name] for name in _FACTS if name in inside}
     python = found.get("python")
     if isinstance(python, Mapping):
-        found["python"] = {name: value for name, value in python.items() if name not in _PATHS}
+        found["python"] = {name: value for name, value in python.items() if name not in _RUN_S_OWN}
     return found
 
 
