@@ -24,7 +24,7 @@ def honest(runs=3, points=40):
     file = io.BytesIO()
     writer = PackageWriter(file)
     study = Study(name="forged", approaches={"lenet": Approach("lenet", ("python", "train.py"))})
-    writer.add_json("study.json", document_without_secrets(study))
+    writer.add_study(document_without_secrets(study))
     records = [make_record(make_cell(seed), points=points, watched=({"epoch": 1},)) for seed in range(1, runs + 1)]
     writer.add_records(sorted(records, key=lambda record: record.cell.id))
     manifest = writer.finish("forged")

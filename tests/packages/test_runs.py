@@ -20,7 +20,7 @@ def through(records, tmp_path, name="p.isorun"):
     path = tmp_path / name
     with path.open("wb") as file:
         writer = PackageWriter(file)
-        writer.add_json("study.json", {"name": "s"})
+        writer.add_study({"name": "s"})
         writer.add_records(sorted(records, key=lambda record: (record.cell.id, record.attempt)))
         writer.finish("s")
     with path.open("rb") as file, Package(path, file) as package:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from isorun import cli
 from isorun.errors import UsageError
@@ -55,13 +55,9 @@ def execute(options: argparse.Namespace) -> int:
     if options.plain or options.from_plain:
         return _plain(options)
     if options.parquet:
-        raise UsageError("--parquet needs --plain FOLDER, the place to write to")
+        raise UsageError("--parquet says how --plain writes", hint="isorun pack study.toml --plain FOLDER --parquet")
     packed = _packed(options)
-    if options.json:
-        cli.print_json(packed.to_json())
-    else:
-        cli.show_text(_told(packed))
-    return 0
+    return _tell(options, packed.to_json(), _told(packed))
 
 
 def _packed(options: argparse.Namespace) -> Packed:
@@ -70,7 +66,7 @@ def _packed(options: argparse.Namespace) -> Packed:
     from isorun.share.packing import pack
 
     if options.key and options.no_sign:
-        raise UsageError("--key and --no-sign contradict each other")
+        raise UsageError("--key and --no-sign contradict each other", hint="one of them")
     key = Path(options.key) if options.key else None if options.no_sign else default_key()
     source = options.study
     if source is None:
@@ -131,13 +127,17 @@ def _plain(options: argparse.Namespace) -> int:
     from isorun.share import plain
 
     if options.plain and options.from_plain:
-        raise UsageError("--plain and --from-plain contradict each other")
+        raise UsageError("--plain and --from-plain contradict each other", hint="one of them")
     if options.from_plain:
-        done = plain.packed_from(Path(options.from_plain), options.output)
-    else:
-        done = plain.write_plain(options.study, Path(options.plain), store=options.store, parquet=options.parquet)
+        packed = plain.packed_from(Path(options.from_plain), options.output)
+        return _tell(options, packed.to_json(), _told(packed))
+    written = plain.write_plain(options.study, Path(options.plain), store=options.store, parquet=options.parquet)
+    return _tell(options, written.to_json(), written.told())
+
+
+def _tell(options: argparse.Namespace, found: dict[str, Any], told: str) -> int:
     if options.json:
-        cli.print_json(done.to_json())
+        cli.print_json(found)
     else:
-        cli.show_text(done.told() if isinstance(done, plain.Written) else _told(done))
+        cli.show_text(told)
     return 0

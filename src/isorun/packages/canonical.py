@@ -1,4 +1,4 @@
-"""JSON with one form: RFC 8785 for the manifest and the signature, that of records for all else. Read within bounds.
+"""JSON with one form: RFC 8785 for the manifest and the signature, that of records for most else. Read within bounds.
 
 What is read has to be what would be written of it, byte for byte. So nothing is said twice (two keys of one name), no
 number stands for another (1e400, 1.0 for 1), and nobody can hide a thing in how it is written.
@@ -16,7 +16,7 @@ from typing import Any, Final
 from isorun.packages import refused
 from isorun.study.records import canonical_json
 
-__all__ = ["LONGEST_LINE", "jcs", "read_canonical", "read_jcs", "written"]
+__all__ = ["LONGEST_LINE", "in_order", "jcs", "read_canonical", "read_in_order", "read_jcs", "written"]
 
 LONGEST_LINE: Final = 8 * 2**20
 _MOST_VALUES: Final = 300_000
@@ -98,6 +98,11 @@ def written(value: Any) -> bytes:
     return canonical_json(value).encode("ascii")
 
 
+def in_order(value: Any) -> bytes:
+    """The same with the names in the order that they have: of a design that is part of what it says."""
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
 def read_jcs(data: bytes, where: str) -> Any:
     """What a member in the form of RFC 8785 says."""
     return _read(data, where, jcs, _whole)
@@ -106,6 +111,11 @@ def read_jcs(data: bytes, where: str) -> Any:
 def read_canonical(data: bytes, where: str) -> Any:
     """What JSON in our form says."""
     return _read(data, where, written, int)
+
+
+def read_in_order(data: bytes, where: str) -> Any:
+    """What JSON says whose names have an order of their own."""
+    return _read(data, where, in_order, int)
 
 
 def _whole(digits: str) -> float:

@@ -48,6 +48,11 @@ class PackageStore(AbstractStore):
 
     def __init__(self, path: str | Path) -> None:
         self.package = open_package(path)
+        try:
+            self.package.check_all()  # also what nobody asks for: a package is whole, or it is not read
+        except BaseException:
+            self.package.close()
+            raise
         self.key = b""
         self.looked_over_by = f"isorun verify {path}"
         self._records: list[RunRecord] | None = None

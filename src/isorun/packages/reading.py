@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, Final, Self
 
 from isorun.errors import InputError
 from isorun.packages import MANIFEST, SIGNATURE, Budget, refused
-from isorun.packages.canonical import LONGEST_LINE, read_canonical
+from isorun.packages.canonical import LONGEST_LINE, read_canonical, read_in_order
 from isorun.packages.columns import Cursor
 from isorun.packages.container import Entry, directory, pieces
 from isorun.packages.manifest import Manifest
@@ -84,7 +84,7 @@ class Package:
 
     def study_document(self) -> dict[str, Any]:
         """The design, with the keys of a study file."""
-        document = self.read(STUDY)
+        document = read_in_order(self.content(STUDY), STUDY)
         if not isinstance(document, dict) or document.get("name") != self.manifest.study:
             raise refused(f"{STUDY}: this is not the study that the manifest names")
         return document
@@ -97,7 +97,7 @@ class Package:
         """What a store kept of the study besides, by kind and name: plans of decisions, searches."""
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for line in self._lines(DOCUMENTS) if DOCUMENTS in self._entries else ():
-            match read_canonical(line, DOCUMENTS):
+            match read_in_order(line, DOCUMENTS):
                 case {"kind": str(kind), "name": str(name), "document": dict(document)} if (kind, name) not in found:
                     found[kind, name] = document
                 case _:

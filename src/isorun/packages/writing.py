@@ -12,10 +12,10 @@ from typing import Any, BinaryIO
 
 from isorun.errors import InputError
 from isorun.packages import MANIFEST, SIGNATURE
-from isorun.packages.canonical import read_canonical, written
+from isorun.packages.canonical import in_order, read_canonical, read_in_order, written
 from isorun.packages.container import Writer
 from isorun.packages.manifest import Manifest, Member
-from isorun.packages.reading import DOCUMENTS, SHARED
+from isorun.packages.reading import DOCUMENTS, SHARED, STUDY
 from isorun.packages.runs import BlockWriter, SharedWriter
 from isorun.packages.signatures import Signature
 from isorun.study.records import RunRecord
@@ -57,11 +57,17 @@ class PackageWriter:
         read_canonical(data, name)
         self.add(name, [data])
 
+    def add_study(self, document: dict[str, Any]) -> None:
+        """The design: the order of its approaches, configs and environments is part of it."""
+        data = in_order(document)
+        read_in_order(data, STUDY)
+        self.add(STUDY, [data])
+
     def add_documents(self, documents: Iterable[tuple[str, str, dict[str, Any]]]) -> None:
         """What a store keeps of the study besides, by kind and name; nothing where there is none."""
-        lines = [written({"kind": kind, "name": name, "document": item}) for kind, name, item in documents]
+        lines = [in_order({"kind": kind, "name": name, "document": item}) for kind, name, item in documents]
         for line in lines:
-            read_canonical(line, "a document of the study")
+            read_in_order(line, "a document of the study")
         if lines:
             self.add(DOCUMENTS, _compressed(line + b"\n" for line in lines))
 

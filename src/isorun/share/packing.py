@@ -16,7 +16,6 @@ from typing import Any, BinaryIO, Final
 
 from isorun.errors import InputError, NothingRecorded
 from isorun.packages.manifest import Manifest
-from isorun.packages.reading import STUDY
 from isorun.packages.writing import PackageWriter, written_whole
 from isorun.session import PACKAGE_SUFFIX, Store, is_package, opened, recorded
 from isorun.share.code import CODE, Code, code_of
@@ -139,7 +138,7 @@ def _file(path: Path | None) -> AbstractContextManager[BinaryIO]:
 def _add_all(writer: PackageWriter, content: Content) -> None:
     study, records = content.study, content.records
     environments = environments_of(records)
-    writer.add_json(STUDY, document_without_secrets(study))
+    writer.add_study(document_without_secrets(study))
     writer.add_json(ENVIRONMENT, environments)
     writer.add_json(BILL, bill_of_materials(study.name, environments))
     writer.add_json(DATA, data_of(records))

@@ -80,7 +80,7 @@ def write_plain(
     write = _write_parquet if parquet else _write_csv
     write(folder / f"runs.{kind}", *_run_table(records))
     write(folder / f"points.{kind}", _POINTS, _point_rows(records))
-    (folder / "study.json").write_text(json.dumps(document, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    (folder / "study.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     told = _README.format(runs=f"{len(records):,}", study=study.name, kind=kind)
     (folder / "README.txt").write_text(told, encoding="utf-8")
     names = tuple(str(folder / name) for name in (f"runs.{kind}", f"points.{kind}", "study.json", "README.txt"))
