@@ -1,4 +1,4 @@
-"""JSON with one form: known answers of RFC 8785, and nothing read that would be written otherwise."""
+"""JSON with one form: known answers of RFC 8785, and nothing read that would be canonical_bytes otherwise."""
 
 import json
 import struct
@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.errors import PackageError
-from isorun.packages.canonical import jcs, read_canonical, read_jcs, written
+from isorun.packages.canonical import canonical_bytes, jcs, read_canonical, read_jcs
 
-# RFC 8785, appendix B: IEEE 754 numbers and what is written for them.
+# RFC 8785, appendix B: IEEE 754 numbers and what is canonical_bytes for them.
 NUMBERS = {
     "0000000000000000": "0", "8000000000000000": "0", "0000000000000001": "5e-324", "8000000000000001": "-5e-324",
     "7fefffffffffffff": "1.7976931348623157e+308", "ffefffffffffffff": "-1.7976931348623157e+308",
@@ -62,7 +62,7 @@ def test_names_are_sorted_by_their_utf_16_units():
 @given(VALUES)
 def test_what_is_written_reads_back_and_is_written_the_same(value):
     assert jcs(read_jcs(jcs(value), "x")) == jcs(value)
-    assert written(read_canonical(written(value), "x")) == written(value)
+    assert canonical_bytes(read_canonical(canonical_bytes(value), "x")) == canonical_bytes(value)
 
 
 @pytest.mark.parametrize("value", [2**53 + 1, -(2**60) - 1, 10**400, float("nan"), float("inf")])

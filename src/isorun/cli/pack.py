@@ -21,7 +21,7 @@ from isorun import cli
 from isorun.errors import UsageError
 
 if TYPE_CHECKING:
-    from isorun.share.packing import Packed
+    from isorun.share.packing import PackedStudy
 
 __all__ = ["declare", "execute"]
 
@@ -60,7 +60,7 @@ def execute(options: argparse.Namespace) -> int:
     return _tell(options, packed.to_json(), _told(packed))
 
 
-def _packed(options: argparse.Namespace) -> Packed:
+def _packed(options: argparse.Namespace) -> PackedStudy:
     from isorun import workflow
     from isorun.share.keys import default_key
     from isorun.share.packing import pack
@@ -86,7 +86,7 @@ def _packed(options: argparse.Namespace) -> Packed:
     )
 
 
-def _told(packed: Packed) -> str:
+def _told(packed: PackedStudy) -> str:
     """The verdict, what is in it, what stayed out, and the next command."""
     manifest = packed.manifest
     states = ", ".join(f"{count:,} {state}" for state, count in packed.states.items())
@@ -112,7 +112,7 @@ def _told(packed: Packed) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _code_lines(packed: Packed) -> list[str]:
+def _code_lines(packed: PackedStudy) -> list[str]:
     commits = [str(item["commit"])[:12] for item in packed.code.versions if item.get("commit")]
     differences = sum("difference" in item for item in packed.code.versions)
     parts = [f"commit {', '.join(commits[:3])}{' …' if len(commits) > 3 else ''}"] if commits else []

@@ -17,7 +17,7 @@ from isorun import cli
 from isorun.errors import PackageError, harmless
 
 if TYPE_CHECKING:
-    from isorun.share.looking import Verified
+    from isorun.share.looking import LookedAt
 
 __all__ = ["declare", "execute"]
 
@@ -61,7 +61,7 @@ def _tell_damage(options: argparse.Namespace, error: PackageError) -> int:
     return 3
 
 
-def _wrong(options: argparse.Namespace, found: Verified) -> str:
+def _wrong(options: argparse.Namespace, found: LookedAt) -> str:
     """What is wrong with a package that is whole; empty where nothing is."""
     from isorun.share.looking import INVALID, NONE, UNKNOWN_KEY
 
@@ -76,7 +76,7 @@ def _wrong(options: argparse.Namespace, found: Verified) -> str:
     return ""
 
 
-def _told(found: Verified, wrong: str) -> list[str]:
+def _told(found: LookedAt, wrong: str) -> list[str]:
     states = ", ".join(f"{count:,} {state}" for state, count in found.states.items())
     files = len(found.data.get("files") or ())
     versions = found.code.get("versions")
@@ -99,7 +99,7 @@ def _told(found: Verified, wrong: str) -> list[str]:
     return [*lines, *_next(found)]
 
 
-def _signature(found: Verified) -> str:
+def _signature(found: LookedAt) -> str:
     from isorun.share.looking import INVALID, NONE, TRUSTED
 
     if found.by is None or found.signature == NONE:
@@ -111,7 +111,7 @@ def _signature(found: Verified) -> str:
     return f"valid, by a key that you do not know: {found.by.fingerprint}"
 
 
-def _next(found: Verified) -> list[str]:
+def _next(found: LookedAt) -> list[str]:
     from isorun.share.looking import UNKNOWN_KEY
 
     lines = [f"next: isorun report {shlex.quote(found.path)}"]

@@ -16,7 +16,7 @@ from typing import Any, Final
 from isorun.packages import refused
 from isorun.study.records import canonical_json
 
-__all__ = ["LONGEST_LINE", "in_order", "jcs", "read_canonical", "read_in_order", "read_jcs", "written"]
+__all__ = ["LONGEST_LINE", "bytes_in_order", "canonical_bytes", "jcs", "read_canonical", "read_in_order", "read_jcs"]
 
 LONGEST_LINE: Final = 8 * 2**20
 _MOST_VALUES: Final = 300_000
@@ -93,12 +93,12 @@ def _digits(number: float) -> tuple[str, str, int]:
     return "-" if number < 0 else "", short, int(power or 0) - len(behind) + len(digits) - len(short)
 
 
-def written(value: Any) -> bytes:
+def canonical_bytes(value: Any) -> bytes:
     """The form of all JSON but the manifest: sorted names, no spaces, ASCII, numbers as Python writes them."""
     return canonical_json(value).encode("ascii")
 
 
-def in_order(value: Any) -> bytes:
+def bytes_in_order(value: Any) -> bytes:
     """The same with the names in the order that they have: of a design that is part of what it says."""
     return json.dumps(value, separators=(",", ":")).encode("ascii")
 
@@ -110,12 +110,12 @@ def read_jcs(data: bytes, where: str) -> Any:
 
 def read_canonical(data: bytes, where: str) -> Any:
     """What JSON in our form says."""
-    return _read(data, where, written, int)
+    return _read(data, where, canonical_bytes, int)
 
 
 def read_in_order(data: bytes, where: str) -> Any:
     """What JSON says whose names have an order of their own."""
-    return _read(data, where, in_order, int)
+    return _read(data, where, bytes_in_order, int)
 
 
 def _whole(digits: str) -> float:

@@ -10,8 +10,8 @@ values occur (accuracies are k of n), they are listed once, and the column says 
     planes   from the least to the most significant byte: 0 and the one byte that all are;
              1 and the bytes; or 2, how many bytes (uint32) and a bzip2 stream of the bytes
 
-All numbers are little-endian. bzip2 and not deflate: its library has written the same bytes for the same content since
-2000, so that the same study gives the same package everywhere.
+All numbers are little-endian. bzip2 and not deflate: one library of it is in use, so that the same study gives the same
+package everywhere, where deflates of several libraries differ.
 """
 
 from __future__ import annotations

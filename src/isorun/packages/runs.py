@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from isorun.errors import PackageError, StoreError, StoreTooNew
 from isorun.packages import Budget, refused
-from isorun.packages.canonical import read_canonical, written
+from isorun.packages.canonical import canonical_bytes, read_canonical
 from isorun.packages.columns import Cursor, packed, unpacked
 from isorun.packages.kinds import check_cell, check_kinds, check_told
 from isorun.store.rows import joined_document, shared_cell, split_document
@@ -114,12 +114,12 @@ class BlockWriter:
         if record.series:
             line["axes"], line["series"] = self._add_series(record.series)
         where = f"run {record.run_id}"
-        self._lines += [_line_of(written(line), where), *(_line_of(more, where) for more in _further(record))]
+        self._lines += [_line_of(canonical_bytes(line), where), *(_line_of(more, where) for more in _further(record))]
         self.runs += 1
 
     def lines(self) -> Iterator[bytes]:
         """The lines of the block, the first of which says what the others are."""
-        yield written({"record": RECORD_VERSION, "runs": self.runs}) + b"\n"
+        yield canonical_bytes({"record": RECORD_VERSION, "runs": self.runs}) + b"\n"
         yield from self._lines
 
     def numbers(self) -> Iterator[bytes]:
@@ -170,11 +170,11 @@ def _further(record: RunRecord) -> Iterator[bytes]:
     for prediction in record.predictions:
         item = {**asdict(prediction), "shape": list(prediction.shape)}
         data = item.pop("data")
-        yield written({"prediction": item, "data": data[:_PIECE]})
+        yield canonical_bytes({"prediction": item, "data": data[:_PIECE]})
         for start in range(_PIECE, len(data), _PIECE):
-            yield written({"data": data[start : start + _PIECE]})
+            yield canonical_bytes({"data": data[start : start + _PIECE]})
     for row in record.watched:
-        yield written({"watched": row})
+        yield canonical_bytes({"watched": row})
 
 
 def _line_of(text: bytes, where: str) -> bytes:

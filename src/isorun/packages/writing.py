@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from isorun.errors import InputError
 from isorun.packages import MANIFEST, SIGNATURE
-from isorun.packages.canonical import in_order, read_canonical, read_in_order, written
+from isorun.packages.canonical import bytes_in_order, canonical_bytes, read_canonical, read_in_order
 from isorun.packages.container import Writer
 from isorun.packages.manifest import Manifest, Member
 from isorun.packages.reading import DOCUMENTS, SHARED, STUDY
@@ -53,19 +53,19 @@ class PackageWriter:
 
     def add_json(self, name: str, value: Any) -> None:
         """A member of JSON."""
-        data = written(value)
+        data = canonical_bytes(value)
         read_canonical(data, name)
         self.add(name, [data])
 
     def add_study(self, document: dict[str, Any]) -> None:
         """The design: the order of its approaches, configs and environments is part of it."""
-        data = in_order(document)
+        data = bytes_in_order(document)
         read_in_order(data, STUDY)
         self.add(STUDY, [data])
 
     def add_documents(self, documents: Iterable[tuple[str, str, dict[str, Any]]]) -> None:
         """What a store keeps of the study besides, by kind and name; nothing where there is none."""
-        lines = [in_order({"kind": kind, "name": name, "document": item}) for kind, name, item in documents]
+        lines = [bytes_in_order({"kind": kind, "name": name, "document": item}) for kind, name, item in documents]
         for line in lines:
             read_in_order(line, "a document of the study")
         if lines:

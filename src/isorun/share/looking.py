@@ -18,7 +18,7 @@ from isorun.share.keys import PublicKey, trusted_keys
 from isorun.share.surroundings import DATA, ENVIRONMENT
 from isorun.store.rows import no_garbage_collected
 
-__all__ = ["INVALID", "NONE", "TRUSTED", "UNKNOWN_KEY", "Verified", "verify"]
+__all__ = ["INVALID", "NONE", "TRUSTED", "UNKNOWN_KEY", "LookedAt", "verify"]
 
 NONE: Final = "unsigned"
 INVALID: Final = "invalid"
@@ -27,7 +27,7 @@ TRUSTED: Final = "trusted"
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class LookedAt:
     """A package that is whole. signature: unsigned, invalid, unknown key or trusted; by: the key that it names."""
 
     path: str
@@ -68,7 +68,7 @@ class Verified:
         }
 
 
-def verify(path: str | Path, *, keys: Sequence[PublicKey] | None = None) -> Verified:
+def verify(path: str | Path, *, keys: Sequence[PublicKey] | None = None) -> LookedAt:
     """Check all of a package: every byte of it, and that its runs can be read. PackageError says what is wrong.
 
     keys: those that are trusted; by default those that the user trusts.
@@ -90,7 +90,7 @@ def verify(path: str | Path, *, keys: Sequence[PublicKey] | None = None) -> Veri
                 metrics.update(record.results)
         package.documents()
         signature, by = _signature(package, trusted_keys() if keys is None else keys)
-        return Verified(
+        return LookedAt(
             path=str(path),
             size=package.size,
             address=package.address,

@@ -27,13 +27,13 @@ from isorun.study.design import Study, document_without_secrets, with_key
 from isorun.study.records import RunRecord, states
 from isorun.workflow import kept_of
 
-__all__ = ["Content", "Packed", "pack", "package_name", "write_package"]
+__all__ = ["Content", "PackedStudy", "pack", "package_name", "write_package"]
 
 _LICENSE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,60}")
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedStudy:
     """What was packed. path: empty where nothing was written. places: machines that the records name."""
 
     path: str
@@ -78,7 +78,7 @@ def pack(
     allowed: Iterable[str] = (),
     license_id: str = "",
     dry_run: bool = False,
-) -> Packed:
+) -> PackedStudy:
     """Pack a study. target: the file, by default named after the study. key: a private key to sign with.
 
     allowed: files that go in although they look as if they held a secret. dry_run: make it, say what is in it, and
@@ -112,7 +112,7 @@ class Content:
     license_id: str = ""
 
 
-def write_package(content: Content, path: Path | None, signing: Signing | None = None) -> Packed:
+def write_package(content: Content, path: Path | None, signing: Signing | None = None) -> PackedStudy:
     """Write the package; with no path it is made, told of, and gone."""
     with _file(path) as file:
         writer = PackageWriter(file)
@@ -122,7 +122,7 @@ def write_package(content: Content, path: Path | None, signing: Signing | None =
         size = os.fstat(file.fileno()).st_size
     told = {str(state): count for state, count in states(content.records).items() if count}
     hosts = tuple(sorted({host for record in content.records if (host := record.where.get("host"))}))
-    return Packed(str(path or ""), manifest, size, told, content.code, hosts, signing[0] if signing else None)
+    return PackedStudy(str(path or ""), manifest, size, told, content.code, hosts, signing[0] if signing else None)
 
 
 def _file(path: Path | None) -> AbstractContextManager[BinaryIO]:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from isorun.errors import InputError, MissingExtra
 from isorun.session import Store
 from isorun.share.code import Code
-from isorun.share.packing import Content, Packed, package_name, write_package
+from isorun.share.packing import Content, PackedStudy, package_name, write_package
 from isorun.study.cells import Cell, Level, cells_of
 from isorun.study.design import Study, document_without_secrets, study_from_document
 from isorun.study.records import RunRecord, RunState, Series, canonical_json
@@ -157,7 +157,7 @@ def _pyarrow() -> tuple[Any, Any]:
     return pa, parquet
 
 
-def packed_from(folder: Path, target: str | Path | None = None) -> Packed:
+def packed_from(folder: Path, target: str | Path | None = None) -> PackedStudy:
     """A package of plain tables in the form that `write_plain` gives them, whoever wrote them."""
     rows = list(_table(folder, "runs"))
     if not rows:
