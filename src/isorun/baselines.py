@@ -21,7 +21,7 @@ from isorun.errors import InputError, IsorunError, known_names
 from isorun.session import Store, folder_of, is_there, open_existing_store, opened, place_of, recorded, store_if_there
 from isorun.store import STUDIES, AbstractStore, shown_place
 from isorun.study.cells import cells_of
-from isorun.study.design import Study, kept_study
+from isorun.study.design import Metric, Study, kept_study
 from isorun.study.records import RunRecord
 from isorun.workflow import known_to, store_conditions
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from isorun.analysis.measurements import Measurements
     from isorun.analysis.samples import FloatArray
 
-__all__ = ["KnownRuns", "open_runs"]
+__all__ = ["KnownRuns", "as_table", "open_runs"]
 
 _TABLES: Final = (".csv", ".tsv", ".tab", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".gz")
 
@@ -165,3 +165,44 @@ def _is_list_of_numbers(data: Any) -> bool:
         return len(shape) == 1
     is_list = isinstance(data, Sequence) and not isinstance(data, str)
     return is_list and all(isinstance(item, Real) and not isinstance(item, bool) for item in data)
+
+
+def as_table(runs: KnownRuns, metric: str | None = None) -> str:
+    """Runs as CSV, a row a run, to be kept beside the code: which run it was, what it counts as, and its value.
+
+    metric: all that are judged when it is not said. Of a list, one column.
+    """
+    import csv  # noqa: PLC0415 - for those who keep a baseline
+    import io  # noqa: PLC0415
+
+    columns = _recorded_columns(runs, metric) if runs.records is not None else _listed_column(runs)
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(columns)
+    rows.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()
+
+
+def _recorded_columns(runs: KnownRuns, metric: str | None) -> dict[str, list[Any]]:
+    from isorun.analysis.evidence.run_units import FINAL_WEIGHTS  # noqa: PLC0415
+    from isorun.analysis.studies.study_result import DISTINCT, analyse_recorded, not_logged, run_table  # noqa: PLC0415
+
+    assert runs.records is not None
+    declared = {} if runs.study is None else runs.study.metrics
+    metrics = declared if metric is None else {metric: declared.get(metric, Metric(metric))}
+    result = analyse_recorded(runs.place, runs.records, metrics, {} if runs.study is None else runs.study.selections)
+    wrong = [name for name in metrics if name not in result.logged]
+    if wrong or result.primary is None:
+        raise not_logged(wrong[0] if wrong else "", result.logged)
+    table = run_table(result)
+    digests = {record.run_id: record.digests.get(FINAL_WEIGHTS, "") for record in runs.records}
+    kept = {name: column for name, column in table.items() if name not in {"run", DISTINCT}}
+    weights = [digests[run] for run in table["run"]]
+    judged = {name: kept.pop(name) for name in [item.name for item in result.metrics]}
+    return {**kept, "weights": weights, **judged}
+
+
+def _listed_column(runs: KnownRuns) -> dict[str, list[Any]]:
+    if runs.numbers is None:
+        raise InputError("a table is kept as it is", found=runs.place, hint="give its path as the baseline")
+    return {"value": runs.numbers.tolist()}

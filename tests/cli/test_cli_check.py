@@ -30,6 +30,13 @@ def project(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def inside(project, monkeypatch):
+    monkeypatch.chdir(project)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    return project
+
+
 def test_a_real_regression_exits_with_3_and_leaves_a_comment_and_a_harmless_change_passes(project, shell):
     shutil.copytree(project, shell.folder, dirs_exist_ok=True)
     shell.write("train.py", TRAIN.format(centre=0.85))
@@ -79,13 +86,11 @@ def test_a_real_regression_exits_with_3_and_leaves_a_comment_and_a_harmless_chan
         (("study.toml", "--baseline", "postgresql://lab:secret@127.0.0.1:1/x"), 1, "127.0.0.1"),
     ],
 )
-def test_obvious_mistakes_are_told_without_a_run(project, monkeypatch, capsys, words, code, said):
-    monkeypatch.chdir(project)
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+def test_obvious_mistakes_are_told_without_a_run(inside, capsys, words, code, said):
     try:
         ended = main(["check", *words])
     except SystemExit as usage:
         ended = usage.code
     told = capsys.readouterr()
     assert (ended, said in told.err, "secret" in told.err + told.out) == (code, True, False), told.err
-    assert not (project / ".isorun").exists()
+    assert not (inside / ".isorun").exists()
