@@ -39,6 +39,8 @@ __all__ = ["INTERRUPTED", "AbstractAgenda", "CellList", "Observer", "Outcome", "
 
 INTERRUPTED: Final = "interrupted"
 _LOOK_AGAIN_SECONDS: Final = 0.5
+_LOST_TRIES: Final = 3
+"""How often a cell is tried again after the place of its run lost it: what is lost ever again is no accident."""
 _GIVE_UP_SECONDS: Final = 20.0
 """How long runs may take to end after an error: longer than executors wait between asking and killing."""
 _CONTENT_ERRORS: Final = (ValueError, TypeError, OverflowError, RecursionError, AttributeError, LookupError)
@@ -232,6 +234,7 @@ class _Loop:
         self._held: deque[tuple[float, Cell]] = deque()
         self._running: dict[str, _Running] = {}
         self._tries: Counter[str] = Counter()
+        self._lost: Counter[str] = Counter()
         self._latest_attempts: dict[str, int] = {}
         self._known_holders: dict[str, Holder | None] = {}
         self._checked: set[tuple[str, str]] = set()
@@ -274,6 +277,7 @@ class _Loop:
             self._read_attempts(cells)
             for cell in cells:
                 self._tries.pop(cell.id, None)
+                self._lost.pop(cell.id, None)
             self._observer.work_planned(len(cells) + self._agenda.to_come())
         self._turned_away = self._turned_away or (not self._stopped and self._agenda.is_waiting())
 
@@ -435,8 +439,8 @@ class _Loop:
                 self._observer.rows_logged(cell, rows)
                 if self._agenda.hear_rows(cell, rows):
                     self._stop_run(run_id)
-            case RunEnded(run_id, record) if run_id in self._running:
-                self._end(self._running.pop(run_id), record)
+            case RunEnded(run_id, record, lost) if run_id in self._running:
+                self._end(self._running.pop(run_id), record, lost=lost)
             case ExecutorFailed(error, run_id):
                 self._free(run_id)
                 raise error
@@ -450,7 +454,7 @@ class _Loop:
             case _:
                 pass
 
-    def _end(self, running: _Running, record: RunRecord) -> None:
+    def _end(self, running: _Running, record: RunRecord, *, lost: bool) -> None:
         try:
             kept, is_ours = self._keep(record)
         finally:
@@ -464,8 +468,8 @@ class _Loop:
             self._leave_to_others(record)
             return
         self._records.append(record)
-        final = not self._tries_again(running.cell, record)
-        self._agenda.hear(record, final=final)
+        again = self._tries_lost_again(running.cell) if lost else self._tries_again(running.cell, record)
+        self._agenda.hear(record, final=not again)
         self._ask_agenda()
 
     def _keep(self, record: RunRecord) -> tuple[RunRecord | None, bool]:
@@ -510,6 +514,14 @@ class _Loop:
         if self._study.policy.on_failure == "fail-fast":
             self._halt(f"{cell.label} failed ({record.reason}) and the policy is fail-fast")
         return False
+
+    def _tries_lost_again(self, cell: Cell) -> bool:
+        """Whether a run whose place lost it is made again; one that somebody stopped meanwhile is not."""
+        self._lost[cell.id] += 1
+        if self._stopped or self._lost[cell.id] > _LOST_TRIES:
+            return False
+        self._ready.append(cell)
+        return True
 
     def _halt(self, reason: str) -> None:
         self._stopped = self._stopped or reason

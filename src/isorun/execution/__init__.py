@@ -241,10 +241,15 @@ class RowsLogged:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The run is over, and nothing of it is left but its folder."""
+    """The run is over, and nothing of it is left but its folder.
+
+    lost: its place lost it (a node that died, a job that was preempted), which says nothing about the training: it is
+    tried again, apart from the retries of trainings that fail. The record is interrupted, with the engine's own reason.
+    """
 
     run_id: str
     record: RunRecord
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
