@@ -191,6 +191,7 @@ def lost_record(
         files=Found(),
         log_tail="",
         requested={"level": str(job.cell.level)},
+        where=job.made_by,
     )
     return replace(assemble(ended), state=state, reason=secrets.masked(reason), notes=())
 
