@@ -14,8 +14,8 @@ ROOT = Path(isorun.__file__).parent
 LAYERS = [
     {"__main__", "testing", "pytest_plugin"},
     {"cli"},
-    {"deciding", "bisecting", "checking", "claiming", "pricing", "reproducing", "share"},
-    {"questions", "in_progress", "describing", "stats", "baselines"},
+    {"deciding", "bisecting", "checking", "claiming", "pricing", "reproducing", "share", "taking"},
+    {"questions", "in_progress", "describing", "stats", "baselines", "offers"},
     {"workflow"},
     {"repair"},
     {"reuse", "scheduling"},
