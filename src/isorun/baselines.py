@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from isorun.analysis.measurements import Measurements
     from isorun.analysis.samples import FloatArray
 
-__all__ = ["KnownRuns", "as_table", "open_runs"]
+__all__ = ["KnownRuns", "kept_table", "open_runs"]
 
 _TABLES: Final = (".csv", ".tsv", ".tab", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".gz")
 
@@ -167,7 +167,7 @@ def _is_list_of_numbers(data: Any) -> bool:
     return is_list and all(isinstance(item, Real) and not isinstance(item, bool) for item in data)
 
 
-def as_table(runs: KnownRuns, metric: str | None = None) -> str:
+def kept_table(runs: KnownRuns, metric: str | None = None) -> str:
     """Runs as CSV, a row a run, to be kept beside the code: which run it was, what it counts as, and its value.
 
     metric: all that are judged when it is not said. Of a list, one column.

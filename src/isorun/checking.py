@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from isorun import workflow
-from isorun.analysis.checks import Check, CheckedSide, GroupEvidence, Margin, checked, refuse_nonsense
+from isorun.analysis.checks import Check, CheckedSide, GroupEvidence, Margin, judge_changes, refuse_nonsense
 from isorun.analysis.checks.comparable import (
     commands,
     data_conditions,
@@ -219,7 +219,7 @@ def check_runs(new: KnownRuns, held: KnownRuns, question: CheckQuestion) -> Chec
         scale=judged.metric.scale,
         margin=margin,
         alpha=question.alpha,
-        groups=checked(evidence, direction=judged.metric.direction, margin=margin, alpha=question.alpha),
+        groups=judge_changes(evidence, direction=judged.metric.direction, margin=margin, alpha=question.alpha),
         conditions=(
             *direction_conditions(judged.metric),
             *without_baseline(sides, base.sides, held.place),

@@ -213,10 +213,10 @@ def _nothing_to_compare(records: Iterable[RunRecord]) -> str:
 
 def write_baseline(runs: Any, place: str | Path, metric: str | None = None, store: Any = None) -> str:
     """Keep runs as a table that a later check reads, small enough for a repository: a row a run."""
-    from isorun.baselines import as_table, open_runs  # noqa: PLC0415
+    from isorun.baselines import kept_table, open_runs  # noqa: PLC0415
     from isorun.cli import made_folder, write_file  # noqa: PLC0415
 
     path = Path(place)
     made_folder(path.parent)
-    write_file(path, as_table(open_runs(runs, store=store), metric))
+    write_file(path, kept_table(open_runs(runs, store=store), metric))
     return str(path)

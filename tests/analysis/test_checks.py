@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isorun.analysis.checks import Check, CheckedSide, CheckVerdict, GroupEvidence, Margin, checked
+from isorun.analysis.checks import Check, CheckedSide, CheckVerdict, GroupEvidence, Margin, judge_changes
 from isorun.analysis.evidence import Condition
 from isorun.analysis.pairwise import brunner_munzel
 from isorun.errors import InputError
@@ -17,7 +17,7 @@ def side(values, **changes):
 
 def judged(new, baseline, margin=0.0, *, direction="higher", paired=False, alpha=0.05, conditions=()):
     item = GroupEvidence("net", side_of(new), side_of(baseline), paired, conditions)
-    (group,) = checked([item], direction=direction, margin=Margin(margin, margin), alpha=alpha)
+    (group,) = judge_changes([item], direction=direction, margin=Margin(margin, margin), alpha=alpha)
     return group
 
 
@@ -118,9 +118,9 @@ def test_sums_that_differ_only_by_rounding_tie():
 def test_worse_is_corrected_over_the_groups_and_not_worse_has_to_hold_in_each():
     base = np.arange(8.0)
     barely = base - 2.6
-    (alone,) = checked([GroupEvidence("a", side(barely), side(base))], direction="higher", margin=Margin(0, 0))
+    (alone,) = judge_changes([GroupEvidence("a", side(barely), side(base))], direction="higher", margin=Margin(0, 0))
     many = [GroupEvidence(str(n), side(barely if n == 0 else base + 20), side(base)) for n in range(5)]
-    first, *others = checked(many, direction="higher", margin=Margin(0, 0))
+    first, *others = judge_changes(many, direction="higher", margin=Margin(0, 0))
     assert alone.p_worse < 0.05 < 5 * alone.p_worse
     assert first.p_worse == pytest.approx(min(1.0, 5 * alone.p_worse))
     assert all(group.verdict is CheckVerdict.NOT_WORSE for group in others)
@@ -179,7 +179,7 @@ LAWS = {
 }
 
 
-def claims(law, new, baseline, *, paired=False, groups=1, spread=1.0, repetitions=1500):
+def claims(law, new, baseline, *, paired=False, groups=1, spread=1.0, repetitions=1000):
     """How often a check of changes that are all worse by the margin says worse anywhere, and not worse everywhere."""
     rng = np.random.default_rng(20261117)
     draw, margin = LAWS[law], Margin(1.0, 1.0)
@@ -193,7 +193,7 @@ def claims(law, new, baseline, *, paired=False, groups=1, spread=1.0, repetition
             if paired:
                 old = 0.8 * draw(rng, baseline) + ahead
             evidence.append(GroupEvidence(str(number), side(made), side(old), paired))
-        verdicts = [group.verdict for group in checked(evidence, direction="higher", margin=margin)]
+        verdicts = [group.verdict for group in judge_changes(evidence, direction="higher", margin=margin)]
         worse += CheckVerdict.WORSE in verdicts
         fine += all(verdict is CheckVerdict.NOT_WORSE for verdict in verdicts)
     return worse / repetitions, fine / repetitions
@@ -217,6 +217,6 @@ def claims(law, new, baseline, *, paired=False, groups=1, spread=1.0, repetition
 )
 def test_both_claims_hold_their_error_rate_where_the_drop_is_the_margin_itself(law, new, baseline, more):
     worse, fine = claims(law, new, baseline, **more)
-    limit = stats.binom.ppf(0.999, 1500, 0.05) / 1500
+    limit = stats.binom.ppf(0.999, 1000, 0.05) / 1000
     assert worse <= limit
     assert fine <= limit

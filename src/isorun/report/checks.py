@@ -8,7 +8,7 @@ from typing import Final
 from isorun.analysis.checks import Check, CheckedGroup, CheckedSide, CheckVerdict
 from isorun.analysis.evidence import first_of
 from isorun.report import UNKNOWN, Column, NumberStyle, Table, View, count, p_value, style_for
-from isorun.report.markdown import code, plain, render_rows
+from isorun.report.markdown import as_code, escaped_text, render_rows
 
 __all__ = ["MARK", "check_comment", "check_view"]
 
@@ -142,12 +142,12 @@ def check_comment(result: Check) -> str:
     """What a pull request is told, in GitHub's Markdown: verdict, small table, conditions, the command to repeat it."""
     parts = [
         MARK,
-        f"### {_SIGNS[result.verdict]} {plain(headline(result))}",
-        "\n".join(f"- {plain(sentence)}" for sentence in (*_reasons(result), *_changes(result))),
+        f"### {_SIGNS[result.verdict]} {escaped_text(headline(result))}",
+        "\n".join(f"- {escaped_text(sentence)}" for sentence in (*_reasons(result), *_changes(result))),
         _small_table(result),
         *_folded_conditions(result),
-        f"<sub>{plain(result.error_statement)}.</sub>",
-        *([f"Repeat it: {code(result.command)}"] if result.command else []),
+        f"<sub>{escaped_text(result.error_statement)}.</sub>",
+        *([f"Repeat it: {as_code(result.command)}"] if result.command else []),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -176,6 +176,9 @@ def _told_difference(group: CheckedGroup, style: NumberStyle) -> str:
 def _folded_conditions(result: Check) -> Iterator[str]:
     conditions = result.all_conditions
     if conditions:
-        lines = [f"- **{item.code}**: {plain(item.message)}. Next: {plain(item.next_step)}" for item in conditions]
+        lines = [
+            f"- **{item.code}**: {escaped_text(item.message)}. Next: {escaped_text(item.next_step)}"
+            for item in conditions
+        ]
         title = f"{count(len(conditions), 'condition')} on this verdict"
         yield f"<details><summary>{title}</summary>\n\n" + "\n".join(lines) + "\n\n</details>"

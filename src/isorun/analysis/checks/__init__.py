@@ -41,7 +41,7 @@ __all__ = [
     "GroupEvidence",
     "Margin",
     "SameBits",
-    "checked",
+    "judge_changes",
     "refuse_nonsense",
 ]
 
@@ -269,7 +269,7 @@ class Check(Told):
 _WIDE: Final = 0.5
 
 
-def checked(
+def judge_changes(
     evidence: Sequence[GroupEvidence], *, direction: str, margin: Margin, alpha: float = 0.05
 ) -> tuple[CheckedGroup, ...]:
     """Every group with its verdict. direction: "higher" or "lower" is better."""
