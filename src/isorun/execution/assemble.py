@@ -242,7 +242,26 @@ def written_paths(folder: Path, run_folder: Path, since: float, effective: Mappi
     seen += [path for path in files_written(run_folder, since, folder) if not _is_isoruns_own(path, run_folder)]
     if isinstance(packages, Mapping) and "trackio" in packages:
         seen += [path for path in files_written(_trackio_folder(effective), since) if path.suffix == ".db"]
-    return seen
+    own = _own_output()
+    return [path for path in seen if _identity(path) not in own]
+
+
+def _own_output() -> set[tuple[int, int]]:
+    """The files that this process itself prints to (`isorun run … > run.log`): what stands there is of all runs."""
+    found = set()
+    for descriptor in (1, 2):
+        with suppress(OSError):
+            status = os.fstat(descriptor)
+            found.add((status.st_dev, status.st_ino))
+    return found
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _trackio_folder(effective: Mapping[str, Any]) -> Path:
