@@ -168,8 +168,8 @@ def _section(section: Section, beside: Path | None = None) -> str:
 
 def _figure(figure: Figure) -> str:
     return (
-        f'<figure><h3>{escaped(figure.title)}</h3><div class="scroll" tabindex="0" role="group" '
-        f'aria-label="{escaped(figure.title)}">{svg.render(figure)}</div>'
+        f'<figure><h3>{escaped(figure.title)}</h3><div class="wide">{svg.render(figure)}</div>'
+        f'<div class="narrow">{svg.render(figure, width=svg.NARROW)}</div>'
         f"<figcaption>{escaped(figure.sentence)}</figcaption>"
         f"<details><summary>The data of this figure</summary>{render_table(figure.data)}</details></figure>"
     )

@@ -14,8 +14,9 @@ from isorun.analysis.studies.group_result import GroupResult, SelectionResult
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report import Listing, NumberStyle, Table, View, count, style_for
 from isorun.report.class_tables import class_tables
+from isorun.report.figures.curves import curve_figures
 from isorun.report.figures.description import Figure
-from isorun.report.figures.study_figures import class_figures, curve_figures, overall_figures, time_figures
+from isorun.report.figures.study_figures import class_figures, overall_figures, time_figures
 from isorun.report.run_tables import provenance_tables, run_tables
 from isorun.report.study_tables import identical_tables, named_rows, spread_tables, time_tables
 from isorun.study.cells import Level
