@@ -28,7 +28,7 @@ LAYERS = [
     {"environments", "sources"},
     {"study"},
     {"plugins"},
-    {"errors", "worker"},
+    {"errors", "worker", "frameworks"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 ANALYSIS = ROOT / "analysis"

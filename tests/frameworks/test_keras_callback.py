@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 import isorun
-
 from isorun.analysis.studies.class_values import class_values
-
 
 TRAINING = """
     import os
@@ -65,6 +63,7 @@ def test_evaluate_gives_final_values_and_no_epoch(trained):
     assert record.results["test_accuracy"] == pytest.approx(trained(WITH, "keras", "torch").results["test_accuracy"])
 
 
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras' own, of NumPy 2
 @pytest.mark.skipif(not find_spec("keras") or not find_spec("torch"), reason="there is no Keras here")
 def test_a_fit_tells_its_epochs_and_its_test_in_a_run_and_nothing_outside(monkeypatch):
     monkeypatch.setenv("KERAS_BACKEND", os.environ.get("KERAS_BACKEND", "torch"))
@@ -73,7 +72,7 @@ def test_a_fit_tells_its_epochs_and_its_test_in_a_run_and_nothing_outside(monkey
     import isorun.frameworks.keras as member
 
     told = []
-    monkeypatch.setattr(isorun, "log", lambda step=None, **values: told.append(values))
+    monkeypatch.setattr(isorun, "log", lambda **values: told.append(values))
     monkeypatch.setattr(isorun, "result", lambda **values: told.append(values))
     x, y = np.eye(4, dtype="float32"), np.array([0, 1, 0, 1])
     model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(2, activation="softmax")])

@@ -1,4 +1,4 @@
-"""Hugging Face accelerate: `Accelerator(log_with=IsorunTracker())`, `accelerator.init_trackers("any name")`, nothing else.
+"""Hugging Face accelerate: `Accelerator(log_with=IsorunTracker())` and `accelerator.init_trackers("any name")`.
 
 `accelerator.log({"loss": …}, step=…)` is a row; one that has an `epoch` among its values is a row of that epoch. Of
 several processes the first one tells, and every one is recorded with its rank.
@@ -35,7 +35,7 @@ class IsorunTracker(GeneralTracker):  # type: ignore[misc]
     def store_init_configuration(self, values: Any) -> None:
         """Nothing: isorun has the config of its run."""
 
-    @on_main_process  # type: ignore[misc]
+    @on_main_process  # type: ignore[untyped-decorator]
     def log(self, values: Any, step: Any = None, **_: Any) -> None:
         """A row of numbers; texts and pictures are for other trackers."""
         numbers = numbers_of(values)

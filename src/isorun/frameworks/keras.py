@@ -27,7 +27,7 @@ class IsorunCallback(Callback):  # type: ignore[misc]
     test: data to evaluate and predict when the training ends, as `(x, y)`; without it nothing is computed.
     """
 
-    def __init__(self, test: tuple[Any, Any] | None = None) -> None:
+    def __init__(self, test: Any = None) -> None:
         super().__init__()
         if test is not None and (not isinstance(test, (tuple, list)) or len(test) != 2):
             raise TypeError(f"test: found {type(test).__name__}; a pair (x, y) of arrays is allowed")

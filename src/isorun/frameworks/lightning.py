@@ -44,7 +44,7 @@ class IsorunCallback(Callback):  # type: ignore[misc]
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Nothing of an earlier fit is told again."""
-        self._told, self._epoch = dict(trainer.callback_metrics), None
+        self._told, self._epoch = dict(trainer.callback_metrics) if is_recording() else {}, None
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """The epoch before is whole now: a module may log in its own `on_train_epoch_end`, which comes after ours."""
@@ -60,14 +60,16 @@ class IsorunCallback(Callback):  # type: ignore[misc]
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Whatever is new after a validation is of that validation."""
-        self._before = dict(trainer.callback_metrics)
+        self._before = dict(trainer.callback_metrics) if is_recording() else {}
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Within an epoch a row at its part of the epoch; by itself (`trainer.validate`) final values.
 
         After the last batch of an epoch it is a part of the epoch's own row.
         """
-        if trainer.sanity_checking or not self._tells(trainer):
+        if not is_recording():
+            return
+        if trainer.sanity_checking or not trainer.is_global_zero:
             self._told.update(trainer.callback_metrics)
         elif str(getattr(trainer.state.fn, "value", trainer.state.fn)) == "validate":
             isorun.result(**self._new(trainer, self._before))
@@ -81,8 +83,14 @@ class IsorunCallback(Callback):  # type: ignore[misc]
         """What is predicted from now on is of this test."""
         self._predicted = {}
 
-    def on_test_batch_end(
-        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    def on_test_batch_end(  # noqa: PLR0917  Lightning's signature
+        self,
+        trainer: Any,  # noqa: ARG002
+        pl_module: Any,  # noqa: ARG002
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,  # noqa: ARG002
+        dataloader_idx: int = 0,
     ) -> None:
         """Keep what `test_step` returned of its predictions."""
         predicted, labels = self._found(outputs, batch)
@@ -147,7 +155,7 @@ def _joined(trainer: Any, index: int, parts: list[tuple[Any, Any]]) -> tuple[Any
     return found, None if true is None else _in_order([rank[1] for rank in ranks], _size(trainer, index))
 
 
-def _in_order(parts: list[Any], size: int) -> Any:
+def _in_order(parts: list[Any], size: int | None) -> Any:
     """Ranks take examples in turn, and fill the last round up with the first ones again."""
     import numpy as np
 

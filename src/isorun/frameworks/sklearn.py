@@ -7,7 +7,7 @@
     isorun.mixed_model(scores, "test_score ~ 1 + (1|seed) + (1|split)")          # a table for every question
 
 Other splits of the data and other seeds of the training are different sources of variation, and one number that mixes
-them says nothing of either (Bouthillier et al. 2021, Accounting for Variance in Machine Learning Benchmarks). Here every
+them says nothing of either (Bouthillier et al. 2021, Accounting for Variance in Machine Learning Benchmarks). Every
 seed is fitted on every split, and the splits are the same for all seeds. That paper draws its splits by the
 out-of-bootstrap, `cv=OutOfBootstrap(20, random_state=0)`: splits of k folds share most of what is trained on.
 """
@@ -29,11 +29,6 @@ except ModuleNotFoundError as error:
     if error.name not in {"sklearn", "numpy"}:
         raise
     raise missing("scikit-learn", __name__) from None
-
-try:
-    from isorun.errors import InputError
-except ImportError:  # an interpreter without isorun, where the worker stands in for it
-    InputError = ValueError  # type: ignore[assignment, misc]
 
 __all__ = ["CrossValidation", "OutOfBootstrap", "Shares", "cross_validate", "joined"]
 
@@ -256,6 +251,8 @@ def _tagged(rows: Sequence[Sequence[str]]) -> Iterator[tuple[str, Sequence[str]]
 
 
 def _refused(what: str, *, allowed: str) -> Exception:
-    if InputError is ValueError:
+    try:
+        from isorun.errors import InputError
+    except ImportError:  # an interpreter without isorun, where the worker stands in for it
         return ValueError(f"{what}; allowed: {allowed}")
     return InputError(what, allowed=allowed)

@@ -127,7 +127,7 @@ class Recorder:
             self._release_held()
 
     def join_ranks(self, rank: int, told: Mapping[str, Any]) -> None:
-        """This process trains together with others, as this rank of theirs; it has a file from now on."""
+        """Know that this process trains together with others, as this rank of theirs; it has a file from now on."""
         with self._lock:
             self.rank = rank
             if self._file is None:

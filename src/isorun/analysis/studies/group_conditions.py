@@ -245,8 +245,8 @@ def _ranks_differ(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits
     if len(sizes) > 1:
         yield Condition(
             "ranks-differ",
-            f"the runs did not train in the same number of processes ({', '.join(map(str, sizes))}): batches and sums of "
-            "gradients are others",
+            f"the runs did not train in the same number of processes ({', '.join(map(str, sizes))}): batches and sums "
+            "of gradients are others",
             "make one environment or config for each number, so that their runs are not mixed",
         )
     missed = [note.message for record in records for note in record.notes if note.code == "ranks-missing"]
