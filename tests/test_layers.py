@@ -28,7 +28,8 @@ LAYERS = [
     {"environments", "sources"},
     {"study"},
     {"plugins"},
-    {"errors", "worker", "frameworks"},
+    {"frameworks"},
+    {"errors", "worker"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 ANALYSIS = ROOT / "analysis"

@@ -71,12 +71,12 @@ class Results:
     """A table of results, with what its study says about it if it comes from one.
 
     told: what whoever made the table says against answers that count runs by a column (`conditions_for` of an object
-    that is a table).
+    that is a table): parts of conditions.
     """
 
     table: Measurements
     study: StudyResult | None = None
-    told: Callable[[str | None], tuple[Condition, ...]] = lambda _: ()
+    told: Callable[[str | None], Sequence[Mapping[str, Any]]] = lambda _: ()
 
     @property
     def factors(self) -> tuple[str, ...]:
@@ -259,7 +259,8 @@ class _Part:
 
     def conditions(self, metric: JudgedMetric | None = None) -> tuple[Condition, ...]:
         """What is known against an answer before its runs are counted."""
-        return (*self.found.conditions(metric, self.sides), *self.found.told(self.counting.column))
+        told = (Condition(**one) for one in self.found.told(self.counting.column))
+        return (*self.found.conditions(metric, self.sides), *told)
 
     def groups(self, columns: Sequence[str]) -> tuple[Group, ...]:
         """The values of each group."""

@@ -30,6 +30,8 @@ except ModuleNotFoundError as error:
         raise
     raise missing("scikit-learn", __name__) from None
 
+_SHARED = "splits-share-data"
+
 __all__ = ["CrossValidation", "OutOfBootstrap", "Shares", "cross_validate", "joined"]
 
 
@@ -96,24 +98,21 @@ class CrossValidation(Mapping[str, Sequence[Any]]):
         of_seeds = max(float(by_seed.var(ddof=1)) - rest / splits, 0.0)
         return Shares(max(float(by_split.var(ddof=1)) - rest / seeds, 0.0), of_seeds, rest)
 
-    def conditions_for(self, counted_by: str | None) -> tuple[Any, ...]:
-        """What weakens an answer by these scores, for the questions of isorun; nothing where only the worker is.
+    def conditions_for(self, counted_by: str | None) -> tuple[Mapping[str, Any], ...]:
+        """What weakens an answer by these scores, for the questions of isorun: the parts of its conditions.
 
         No error rate holds where splits are counted that share what they train on.
         """
-        try:
-            from isorun.analysis.evidence import Condition
-        except ImportError:
-            return ()
         train, test = map(sum, zip(*self.sizes)) if self.sizes else (1, 0)
         part = test / (train + test)
         also = f'also=["bayesian-correlated-t"], correlation={part:.3g}'
         if counted_by == "split":
             said = "all splits are of one data set and share examples: their scores are not independent"
-            return (Condition("splits-share-data", said, f"{also} takes it into account", voids=True),)
+            next_step = f"{also} takes it into account"
+            return ({"code": _SHARED, "message": said, "next_step": next_step, "voids": True},)
         said = "all splits are of one data set: an answer counted by seeds is about these splits alone"
         by_split = f'count by splits with unit="split", pair="split", {also}'
-        return (Condition("splits-share-data", said, by_split),)
+        return ({"code": _SHARED, "message": said, "next_step": by_split},)
 
     def __str__(self) -> str:
         rows = [_told(self, name) for name in self.scores]
