@@ -61,6 +61,8 @@ def test_a_job_travels_as_json(command, env, numbers, limit):
     environment = Environment("e", env=env, threads=numbers[0], devices_per_run=numbers[1], memory_bytes=numbers[2])
     sources = Sources(files=("{run_dir}/m.json",), patterns=("x",))
     job = Job(cell, 3, tuple(command), carrying.Path("/w"), 1, environment, Resources(*numbers), limit, sources)
+    assert "executor" not in job.to_json()
+    assert Job.from_json(replace(job, executor="ray").to_json()).executor == "ray"
     assert Job.from_json(json.loads(json.dumps(job.to_json()))) == job
 
 

@@ -10,7 +10,7 @@ import stat
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -50,6 +50,7 @@ __all__ = [
     "state_and_reason",
     "variables_read",
     "with_script",
+    "words_for_files",
     "written_paths",
 ]
 
@@ -191,6 +192,7 @@ def lost_record(
         files=Found(),
         log_tail="",
         requested={"level": str(job.cell.level)},
+        where=job.made_by,
     )
     return replace(assemble(ended), state=state, reason=secrets.masked(reason), notes=())
 
@@ -547,7 +549,7 @@ class GivenFiles:
     def before(self, job: Job) -> dict[str, tuple[Path, Stamp]]:
         """The files that the job's words name, and how they look before it begins."""
         found = {}
-        for word in _words_for_files(job.command):
+        for word in words_for_files(job.command):
             path = job.working_folder / word
             if stamp := _stamp(path):
                 found[word] = (path, stamp)
@@ -589,7 +591,7 @@ class GivenFiles:
         return digest
 
 
-def _words_for_files(command: tuple[str, ...]) -> Iterator[str]:
+def words_for_files(command: Sequence[str]) -> Iterator[str]:
     """Words that may name files, also behind `=`; not a program of the system's, and nothing that holds a secret."""
     before = ""
     for number, word in enumerate(command):
