@@ -109,7 +109,8 @@ def _disagreement(votes: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         same = ordered[row] == ordered[row - 1]
         agreeing += np.where(same, alike, 0.0)  # the k-th equal vote agrees with k - 1 before it
         alike = np.where(same, alike + 1.0, 1.0)
-    return 1.0 - 2.0 * agreeing / (runs * (runs - 1))
+    agreed: npt.NDArray[np.float64] = agreeing / (0.5 * runs * (runs - 1))
+    return 1.0 - agreed
 
 
 def _flipped(
