@@ -91,6 +91,14 @@ def test_who_has_a_package_alone_can_ask_all_of_it(fresh):
     assert sorted(path.name for path in fresh.folder.iterdir()) == ["digits.isorun", "mine"]
 
 
+def test_a_package_is_a_baseline(shell, packed):
+    recorded_study(shell.folder, started_at="2026-04-01T12:00:00+00:00")
+    (shell.folder / "main.isorun").write_bytes(packed.read_bytes())
+    done = shell("check", "study.toml", "--baseline", "main.isorun", "--margin", "5", "--no-run", "--json")
+    assert done.returncode in (0, 3), done.stderr
+    assert json.loads(done.stdout)["baseline"] == "main.isorun"
+
+
 def test_plain_tables_and_back(fresh):
     assert fresh("pack", "digits.isorun", "--plain", "plain").returncode == 0
     assert (fresh.folder / "plain" / "runs.csv").read_text().count("\n") == 17

@@ -22,7 +22,7 @@ from isorun.study.records import RunRecord, canonical_json
 from isorun.worker.redaction import without_secrets
 from isorun.worker.usercode import code_version
 
-__all__ = ["CODE", "Code", "code_of"]
+__all__ = ["CODE", "Code", "code_for_package"]
 
 CODE: Final = "code.json"
 _SUFFIXES: Final = frozenset(
@@ -50,7 +50,7 @@ class Code:
         self.left_out.append({"path": path, "why": why})
 
 
-def code_of(
+def code_for_package(
     records: Sequence[RunRecord], folder: Path, *, with_content: bool = True, allowed: Iterable[str] = ()
 ) -> Code:
     """The code of these runs. with_content: also differences and files. allowed: paths that may look secret."""

@@ -18,7 +18,7 @@ from isorun.errors import InputError, NothingRecorded
 from isorun.packages.manifest import Manifest
 from isorun.packages.writing import PackageWriter, written_whole
 from isorun.session import PACKAGE_SUFFIX, Store, is_package, opened, recorded
-from isorun.share.code import CODE, Code, code_of
+from isorun.share.code import CODE, Code, code_for_package
 from isorun.share.crate import CRATE, crate_of
 from isorun.share.keys import PublicKey, Signing, signer
 from isorun.share.surroundings import BILL, DATA, ENVIRONMENT, bill_of_materials, data_of, environments_of
@@ -96,7 +96,7 @@ def pack(
         if not records:
             raise NothingRecorded(f"no run of the study {study.name!r} has ended yet", hint="isorun run makes the runs")
         path = None if dry_run else Path(package_name(study.name) if target is None else target)
-        code = code_of(records, Path(study.folder), with_content=with_code, allowed=allowed)
+        code = code_for_package(records, Path(study.folder), with_content=with_code, allowed=allowed)
         content = Content(study, records, code, _documents(kept, documents), license_id)
     return write_package(content, path, signing)
 
