@@ -107,7 +107,7 @@ def _named(name: str, like: Study | None, store: Store, study: str | None) -> Kn
     raise InputError(
         f"there is no baseline {name!r}",
         found=f"neither a file nor a store, and no study of this name among {known_names(name, names)}",
-        allowed="a store (.isorun-main, postgresql://…), a package (main.isorun), a study file or name, a table of runs",
+        allowed="a store (.isorun-main, postgresql://…), a package (main.isorun), a study file or name, a table",
         hint="isorun run study.toml --store .isorun-main on the main branch makes one",
     )
 
