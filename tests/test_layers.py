@@ -15,7 +15,7 @@ LAYERS = [
     {"__main__", "testing"},
     {"cli"},
     {"deciding", "bisecting", "claiming", "pricing", "reproducing", "share"},
-    {"questions", "in_progress", "describing", "stats"},
+    {"questions", "in_progress", "stopping", "describing", "stats"},
     {"workflow"},
     {"repair"},
     {"reuse", "scheduling"},

@@ -27,6 +27,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS: Final = {
     "run": "train the same thing many times under control and record everything",
     "status": "what is running now, who runs it, and how far it is",
+    "stop": "end the runs that were left in a cluster's queue",
     "report": "how much the runs of a study vary, and what made it so",
     "doctor": "what is wrong inside a training, and what to try",
     "audit": "which sources of nondeterminism a training leaves open, and how to close each",

@@ -149,6 +149,15 @@ class AbstractStore(abc.ABC):
         Each claim carries an attempt number higher than any before it, recorded or not.
         """
 
+    def claim_again(self, cell_id: str, attempt: int) -> Claim | None:  # noqa: ARG002 - for those who override
+        """The right to an attempt that was claimed before and goes on without the process that claimed it.
+
+        For runs that outlive it, such as jobs in a cluster's queue: whoever comes back takes their claims again, as the
+        same attempts. None where a later attempt was claimed or recorded, this one left a record, the cell is finished,
+        or somebody holds it now. The base takes none again: such a run is then made anew, and the other one refused.
+        """
+        return None
+
     def claim_any(self, cell_ids: Sequence[str], limit: int = 1) -> list[Claim]:
         """The rights to execute up to so many of these cells, the first ones that are free in the order given.
 

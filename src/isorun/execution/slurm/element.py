@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import socket
 import sys
@@ -35,29 +34,21 @@ from isorun.errors import ExecutionError, IsorunError
 from isorun.execution import Event, Job, event_to_json
 from isorun.execution.carrying import Workbench, Workshop, carry_out, new_folder
 from isorun.execution.resources import Devices, lent_cpus, usable_cpus
-from isorun.execution.slurm.ledger import Place, latest_begin, read_submission
+from isorun.execution.slurm.ledger import (
+    CANNOT_RUN,
+    NOT_SHARED,
+    OTHER_VERSION,
+    Place,
+    latest_begin,
+    read_submission,
+)
 from isorun.study.records import RunRecord, RunState
 
-__all__ = ["CANNOT_RUN", "OTHER_VERSION", "carried", "main"]
+__all__ = ["main"]
 
-NOT_SHARED: Final = 66
-NO_INTERPRETER: Final = 67
-OTHER_VERSION: Final = 68
-NO_PRELUDE: Final = 69
-CANNOT_RUN: Final = 70
 _LOOK_SECONDS: Final = 1.0
 _FENCE_SECONDS: Final = 6.0
 """How long a later begin waits for an earlier one to be gone: it looks every second, and is killed at once."""
-_OF_THE_NODE: Final = re.compile(
-    r"(?:SLURM|SBATCH|SSH|XDG|DBUS|VSCODE|TMUX|STY|DISPLAY|HOSTNAME|PWD|OLDPWD|SHLVL|TMPDIR|TERM|_)(?:_.*)?"
-    r"|.*_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL|ZE_AFFINITY_MASK|ISORUN_RUN.*"
-)
-"""Variables that belong to a machine, a terminal or a job, and do not travel."""
-
-
-def carried(environment: Mapping[str, str]) -> dict[str, str]:
-    """What goes along of the variables of the shell that submits."""
-    return {name: value for name, value in environment.items() if not _OF_THE_NODE.fullmatch(name)}
 
 
 class _Begin:

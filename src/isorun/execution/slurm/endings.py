@@ -9,7 +9,7 @@ from isorun.errors import ExecutionError
 from isorun.execution import Job
 from isorun.execution.assemble import STOPPED, lost_record
 from isorun.execution.slurm.commands import JobEnd
-from isorun.execution.slurm.element import CANNOT_RUN, NO_INTERPRETER, NO_PRELUDE, NOT_SHARED, OTHER_VERSION
+from isorun.execution.slurm.ledger import CANNOT_RUN, NO_INTERPRETER, NO_PRELUDE, NOT_SHARED, OTHER_VERSION
 from isorun.study.records import RunRecord, RunState
 
 __all__ = ["LOST", "OVER", "Ending", "Left", "ending"]

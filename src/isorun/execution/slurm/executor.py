@@ -18,9 +18,8 @@ from isorun.errors import ExecutionError, IsorunError
 from isorun.execution import AbstractExecutor, Event, ExecutorFailed, Job, Preparing, Resources, RunEnded, Tell
 from isorun.execution.assemble import STOPPED, lost_record
 from isorun.execution.slurm.commands import ControllerSilent, Element, JobEnd, QueueFull, Slurm, SubmissionRefused
-from isorun.execution.slurm.element import carried
 from isorun.execution.slurm.endings import HELD_FOR_GOOD, LOST, OVER, Left, ending
-from isorun.execution.slurm.ledger import Ledger, Place, Submission, latest_begin
+from isorun.execution.slurm.ledger import RECORD, Ledger, Place, Submission, carried, is_live, latest_begin
 from isorun.execution.slurm.settings import settings_of
 from isorun.execution.slurm.watching import EventTail
 from isorun.study import Environment
@@ -141,7 +140,7 @@ class SlurmExecutor(AbstractExecutor):
 
     def _latest_of(self, cell_id: str) -> tuple[Submission, int] | None:
         known = self._ledger.of_cell(cell_id)
-        return next((found for found in known if _is_live(found[0].place(found[1]))), None)
+        return next((found for found in known if is_live(found[0].place(found[1]))), None)
 
     def submit(self, job: Job, tell: Tell) -> None:
         """Queue the job with those that follow at once; one that is in flight already is waited for, not made again."""
@@ -171,6 +170,13 @@ class SlurmExecutor(AbstractExecutor):
                 if run_id in (None, name):
                     entry.stop_asked = True
             self._changed.notify_all()
+
+    def cancel(self, run_id: str) -> None:
+        """Ask SLURM to end a run that another process waits for, which hears and records its end."""
+        for submission, index in self._ledger.of_cell(run_id.rpartition("-")[0]):
+            if submission.runs[index] == run_id and submission.number:
+                with suppress(ControllerSilent):
+                    self._slurm.cancel([f"{submission.number}_{index}"])
 
     def leave(self) -> tuple[str, ...]:
         """Submit what still waits to be, and go: what is queued or running goes on. The runs that do."""
@@ -383,7 +389,7 @@ class SlurmExecutor(AbstractExecutor):
         self._some_began = self._some_began or latest_begin(names) >= 0
         for event in entry.tail.new(entry.place, entry.job.run_id, names):
             entry.tell(event)
-        record = entry.place.record() if "record.json.gz" in names else None
+        record = entry.place.record() if RECORD in names else None
         if record is not None and not self._waits_for_a_reason(entry, record):
             self._end(entry, _with_reason(record, entry))
         elif record is None and entry.stop_asked and f"ended-{latest_begin(names)}" in names:
@@ -512,15 +518,9 @@ class SlurmExecutor(AbstractExecutor):
         return self._entries.get(entry.job.run_id) is entry
 
 
-def _is_live(place: Place) -> bool:
-    """Whether the run may still come to an end that nobody heard of."""
-    names = place.names()
-    return "job.json" in names and not names & {"fenced", "over"}
-
-
 def _is_over(submission: Submission) -> bool:
     places = map(submission.place, range(len(submission.runs)))
-    return all(place.names() & {"fenced", "over", "record.json.gz"} for place in places)
+    return all(place.names() & {"fenced", "over", RECORD} for place in places)
 
 
 def _with_reason(record: RunRecord, entry: _Entry) -> RunRecord:

@@ -37,13 +37,35 @@ from isorun.execution import Job
 from isorun.study.records import RunRecord, open_envelope, sealed_and_gzipped
 from isorun.worker.runfolder import make_own_folder, open_own, write_own
 
-__all__ = ["BATCH", "FOLDER", "Ledger", "Place", "Submission", "job_name"]
+__all__ = [
+    "FOLDER",
+    "RECORD",
+    "Ledger",
+    "Place",
+    "Submission",
+    "is_live",
+    "job_name",
+    "latest_begin",
+    "read_submission",
+]
 
 FOLDER: Final = "slurm"
-_RECORD: Final = "record.json.gz"
+RECORD: Final = "record.json.gz"
 _BEGAN: Final = re.compile(r"began-(\d+)")
 _TOKEN: Final = re.compile(r"[0-9a-f]{12}")
 _LOG_BYTES: Final = 4096
+
+NOT_SHARED: Final = 66
+NO_INTERPRETER: Final = 67
+OTHER_VERSION: Final = 68
+NO_PRELUDE: Final = 69
+CANNOT_RUN: Final = 70
+"""What an element's exit code says where it could not make its run."""
+_OF_THE_NODE: Final = re.compile(
+    r"(?:SLURM|SBATCH|SSH|XDG|DBUS|VSCODE|TMUX|STY|DISPLAY|HOSTNAME|PWD|OLDPWD|SHLVL|TMPDIR|TERM|_)(?:_.*)?"
+    r"|.*_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL|ZE_AFFINITY_MASK|ISORUN_RUN.*"
+)
+"""Variables that belong to a machine, a terminal or a job, and do not travel."""
 
 BATCH: Final = """#!/bin/sh
 # isorun: one run of a study. $1: the interpreter, $2: the folder of this submission.
@@ -61,6 +83,11 @@ PRELUDE: Final = """# isorun: the user's own file $1 is read, then the interpret
 . "$1" || exit 69
 exec "$2" -m isorun.execution.slurm.element "$3" entered
 """
+
+
+def carried(environment: Mapping[str, str]) -> dict[str, str]:
+    """What goes along of the variables of the shell that submits."""
+    return {name: value for name, value in environment.items() if not _OF_THE_NODE.fullmatch(name)}
 
 
 def job_name(token: str) -> str:
@@ -115,13 +142,13 @@ class Place:
         """Make this the record of the run; False where another begin of it was first."""
         temporary = self._written(record)
         try:
-            os.link(temporary, self.folder / _RECORD)
+            os.link(temporary, self.folder / RECORD)
         except FileExistsError:
             return False
         except OSError:  # a file system without links: nobody else is there but by a rare accident
-            if (self.folder / _RECORD).exists():
+            if (self.folder / RECORD).exists():
                 return False
-            temporary.rename(self.folder / _RECORD)
+            temporary.rename(self.folder / RECORD)
         finally:
             temporary.unlink(missing_ok=True)
         return True
@@ -140,7 +167,7 @@ class Place:
 
     def record(self) -> RunRecord | None:
         """The record of the run; None where there is none."""
-        return _read(self.folder / _RECORD)
+        return _read(self.folder / RECORD)
 
     def stopped_record(self) -> RunRecord | None:
         """What the latest begin that was stopped left."""
@@ -166,6 +193,12 @@ class Place:
 def latest_begin(names: set[str]) -> int:
     """The number of the latest begin among the names in a place; -1 where none began."""
     return max((int(found[1]) for name in names if (found := _BEGAN.fullmatch(name))), default=-1)
+
+
+def is_live(place: Place) -> bool:
+    """Whether the run may still come to an end that nobody heard of."""
+    names = place.names()
+    return "job.json" in names and not names & {"fenced", "over"}
 
 
 def _read(path: Path) -> RunRecord | None:
