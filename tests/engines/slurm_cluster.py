@@ -106,9 +106,12 @@ class Cluster:
             self.close()
             raise
 
-    def start(self, name: str) -> None:
-        """Start a daemon: the controller or a node."""
+    def start(self, name: str, *, without: Path | None = None) -> None:
+        """Start a daemon: the controller or a node. without: a folder in whose place the node sees an empty one."""
         words = ["slurmctld", "-D"] if name == "controller" else ["slurmd", "-D", "-N", name]
+        if without is not None:
+            hides = 'mount -t tmpfs none "$0" && exec "$@"'
+            words = ["unshare", "-m", "sh", "-c", hides, str(without), *words]
         with (self.folder / "log" / f"{name}.out").open("ab") as output:
             self._daemons[name] = subprocess.Popen(
                 words, env={**os.environ, **self.variables}, stdout=output, stderr=output, start_new_session=True
@@ -119,6 +122,12 @@ class Cluster:
         daemon = self._daemons.pop(name)
         daemon.kill()
         daemon.wait()
+
+    def stop(self, name: str) -> None:
+        """Let a daemon end in its own way."""
+        daemon = self._daemons.pop(name)
+        daemon.terminate()
+        daemon.wait(20)
 
     def freeze(self, name: str, *, thaw: bool = False) -> None:
         """SIGSTOP to a daemon: it is there and does not answer. thaw: SIGCONT."""

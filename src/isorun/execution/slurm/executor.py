@@ -110,7 +110,7 @@ class SlurmExecutor(AbstractExecutor):
         self._entries: dict[str, _Entry] = {}
         self._waiting: list[_Entry] = []
         self._bad_nodes: set[str] = set()
-        self._some_began = self._all_stopped = self._leaving = self._closed = False
+        self._some_started = self._all_stopped = self._leaving = self._closed = False
         self._ask_at = self._submit_at = 0.0
         self._silent_since: float | None = None
         self._told_silence = False
@@ -188,6 +188,8 @@ class SlurmExecutor(AbstractExecutor):
         with self._changed:
             staying = tuple(run_id for run_id, entry in self._entries.items() if entry.submission and not entry.fenced)
             self._closed = True
+            for entry in self._entries.values():
+                entry.tail.close()
             self._entries.clear()
             self._changed.notify_all()
         return staying
@@ -386,10 +388,11 @@ class SlurmExecutor(AbstractExecutor):
     def _look_at(self, entry: _Entry) -> None:
         """What the run left in its folder since the last look."""
         names = entry.place.names()
-        self._some_began = self._some_began or latest_begin(names) >= 0
         for event in entry.tail.new(entry.place, entry.job.run_id, names):
+            self._some_started = True
             entry.tell(event)
         record = entry.place.record() if RECORD in names else None
+        self._some_started = self._some_started or record is not None
         if record is not None and not self._waits_for_a_reason(entry, record):
             self._end(entry, _with_reason(record, entry))
         elif record is None and entry.stop_asked and f"ended-{latest_begin(names)}" in names:
@@ -476,7 +479,7 @@ class SlurmExecutor(AbstractExecutor):
         left = Left(began, place.stopped_record(), place.failure(), entry.submission.log_of(entry.index))
         told = ending(entry.job, end, left, stop_asked=entry.stop_asked)
         place.mark("over", end.state if end else "")
-        if told.error is not None and not self._some_began:
+        if told.error is not None and not self._some_started:
             self._end_with(entry, ExecutorFailed(told.error, entry.job.run_id))
             return
         if told.error is not None and end is not None and end.node:
