@@ -14,8 +14,8 @@ ROOT = Path(isorun.__file__).parent
 LAYERS = [
     {"__main__", "testing"},
     {"cli"},
-    {"deciding", "bisecting", "claiming", "pricing", "reproducing", "share"},
-    {"questions", "in_progress", "stopping", "describing", "stats"},
+    {"deciding", "bisecting", "claiming", "pricing", "reproducing", "share", "taking"},
+    {"questions", "in_progress", "stopping", "describing", "stats", "offers"},
     {"workflow"},
     {"repair"},
     {"reuse", "scheduling"},

@@ -19,7 +19,7 @@ from isorun.errors import harmless
 from isorun.execution.output import last_row
 from isorun.scheduling import row_text
 from isorun.session import runs_folder
-from isorun.store import SEARCH_CLAIM, AbstractStore, Holder
+from isorun.store import SEARCH_CLAIM, WORKER_CLAIM, AbstractStore, Holder
 from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
 from isorun.workflow import known_to, opened, recorded
@@ -27,7 +27,7 @@ from isorun.workflow import known_to, opened, recorded
 if TYPE_CHECKING:
     from isorun.execution.slurm.standing import Standing
 
-__all__ = ["RunInProgress", "RunInSlurm", "Status", "status"]
+__all__ = ["RunInProgress", "RunInSlurm", "Status", "WorkerAtWork", "status"]
 
 _QUEUED, _RUNNING, _ENDED = "queued", "running", "ended"
 _MOST_SHOWN = 50
@@ -109,11 +109,31 @@ class RunInSlurm:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerAtWork:
+    """An `isorun worker` that is there now, and the runs that it carries out, of any study; none while it waits."""
+
+    host: str
+    pid: int
+    since: str
+    runs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Who it is, since when, and what it does."""
+        doing = f"carries out {', '.join(self.runs)}" if self.runs else "waits"
+        return harmless(f"worker {self.pid} on {self.host}, since {self.since[:19].replace('T', ' ')} UTC: {doing}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"host": self.host, "pid": self.pid, "since": self.since, "runs": list(self.runs)}
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """How far a study is, or with no study a whole store. missing: cells that nobody has finished, runs or has queued.
 
     failed: of the missing ones, those that were tried. total and missing are None for a whole store. running: runs of
-    processes that hold their cells. in_slurm: runs that SLURM has, whether an isorun waits for them or not.
+    processes that hold their cells. workers: all that are at work in the store. in_slurm: runs that SLURM has, whether
+    an isorun waits for them or not.
     """
 
     study: str
@@ -122,6 +142,7 @@ class Status:
     failed: int
     missing: int | None
     running: tuple[RunInProgress, ...]
+    workers: tuple[WorkerAtWork, ...] = ()
     in_slurm: tuple[RunInSlurm, ...] = ()
 
     @property
@@ -133,7 +154,7 @@ class Status:
         return [run for run in self.in_slurm if run.state == state]
 
     def __str__(self) -> str:
-        """How many runs are finished, running, queued, missing and failed; then a line a run in progress."""
+        """How many runs are finished, running, queued, missing and failed; then a line a run, and a line a worker."""
         total = f" of {self.total}" if self.total is not None else ""
         running = len(self.running) + len(self._in_state(_RUNNING))
         counts = [f"{self.finished}{total} finished", f"{running} running"]
@@ -147,7 +168,7 @@ class Status:
             lines.append(f"  … and {len(self.in_slurm) - _MOST_SHOWN} more in SLURM; --json lists all")
         if any(not run.is_awaited for run in self.in_slurm):
             lines.append("  no isorun waits for them: the isorun run … that queued them comes back and records them")
-        return "\n".join(lines)
+        return "\n".join((*lines, *(f"  {one}" for one in self.workers)))
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{html.escape(line)}</p>" for line in str(self).splitlines())
@@ -166,6 +187,7 @@ class Status:
             ],
             "queued": [run.to_json() for run in self._in_state(_QUEUED)],
             "ended": [run.to_json() for run in self.in_slurm if run.state not in {_RUNNING, _QUEUED}],
+            "workers": [worker.to_json() for worker in self.workers],
         }
 
 
@@ -174,7 +196,9 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
     with ExitStack() as stack:
         declared, place = (None, store) if study is None else stack.enter_context(opened(study, store))
         found = stack.enter_context(recorded(place, declared))
-        holders = [holder for holder in found.holders() if not holder.cell_id.startswith(SEARCH_CLAIM)]
+        every = found.holders()
+        holders = [holder for holder in every if not holder.cell_id.startswith((SEARCH_CLAIM, WORKER_CLAIM))]
+        workers = _workers(every, holders)
         declared = None if declared is None else known_to(declared, found)
         cells = {} if declared is None else {cell.id: cell for cell in cells_of(declared)}
         asked = None if declared is None else tuple(cells)
@@ -186,7 +210,7 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
     if declared is None:
         running = tuple(_in_progress(holder, runs) for holder in holders)
         held = {holder.cell_id for holder in holders} | away
-        return Status("", None, len(finished), len(tried - finished - held), None, running, in_slurm)
+        return Status("", None, len(finished), len(tried - finished - held), None, running, workers, in_slurm)
     known = {**_beyond(holders, runs, cells.values()), **cells}
     running = tuple(_in_progress(holder, runs, known[holder.cell_id]) for holder in holders if holder.cell_id in known)
     alike = {_without_seed(cell) for cell in cells.values()} if in_slurm else set()
@@ -200,7 +224,7 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
         to_come = trials_to_come(declared)
         missing += to_come - failed
     total = len(cells) + to_come
-    return Status(declared.name, total, len(cells.keys() & finished), failed, missing, running, in_slurm)
+    return Status(declared.name, total, len(cells.keys() & finished), failed, missing, running, workers, in_slurm)
 
 
 def _in_slurm(runs: Path, held: set[str], store: AbstractStore) -> tuple[RunInSlurm, ...]:
@@ -216,6 +240,15 @@ def _in_slurm(runs: Path, held: set[str], store: AbstractStore) -> tuple[RunInSl
         for one in found
         if one.job.cell.id not in finished
     )
+
+
+def _workers(every: Iterable[Holder], holders: Iterable[Holder]) -> tuple[WorkerAtWork, ...]:
+    """The workers that are at work, by host, each with what it holds."""
+    runs: dict[tuple[str, int], list[str]] = {}
+    for holder in holders:
+        runs.setdefault((holder.host, holder.pid), []).append(f"{holder.cell_id}-{holder.attempt}")
+    there = {(one.host, one.pid): one.since for one in every if one.cell_id.startswith(WORKER_CLAIM)}
+    return tuple(WorkerAtWork(*who, since, tuple(runs.get(who, ()))) for who, since in sorted(there.items()))
 
 
 def _in_progress(holder: Holder, runs: Path, cell: Cell | None = None) -> RunInProgress:

@@ -148,7 +148,7 @@ class Cluster:
     def wait_until(self, found, what: str, seconds: float = _READY_SECONDS) -> None:
         until = time.monotonic() + seconds
         while not found():
-            assert time.monotonic() < until, what
+            assert time.monotonic() < until, f"{what}: {self.jobs()}, {self.run('sinfo', '-N')}"
             time.sleep(0.1)
 
     def recover(self) -> None:
@@ -160,8 +160,8 @@ class Cluster:
         self.run("scancel", "-u", str(os.getuid()))
         self.run("scontrol", "update", "nodename=n1,n2", "state=resume")
         over = {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "PREEMPTED", "NODE_FAIL", "OUT_OF_MEMORY"}
-        self.wait_until(lambda: set(self.jobs().values()) <= over, "jobs are left")
-        self.wait_until(self._is_idle, "nodes are not idle")
+        self.wait_until(lambda: set(self.jobs().values()) <= over, "jobs are left", 180)
+        self.wait_until(self._is_idle, "nodes are not idle", 180)
 
     def _is_idle(self) -> bool:
         return set(self.run("sinfo", "-h", "-N", "-o", "%T").split()) == {"idle"}
