@@ -25,7 +25,7 @@ from isorun.study.design import Study
 from isorun.workflow import known_to, opened, recorded
 
 if TYPE_CHECKING:
-    from isorun.execution.slurm.standing import Standing
+    from isorun.execution.slurm.standing import SlurmStanding
 
 __all__ = ["RunInProgress", "RunInSlurm", "Status", "WorkerAtWork", "status"]
 
@@ -66,7 +66,7 @@ class RunInProgress:
 class RunInSlurm:
     """A run that SLURM has. row: what it logged last. is_awaited: whether an isorun waits for it now."""
 
-    standing: Standing
+    standing: SlurmStanding
     row: Mapping[str, Any]
     is_awaited: bool
 

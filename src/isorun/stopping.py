@@ -20,7 +20,7 @@ from isorun.workflow import known_to, opened, recorded
 
 if TYPE_CHECKING:
     from isorun.execution.slurm import SlurmExecutor
-    from isorun.execution.slurm.standing import Standing
+    from isorun.execution.slurm.standing import SlurmStanding
 
 __all__ = ["Stopped", "stop"]
 
@@ -93,7 +93,7 @@ def _alike(cell: Cell) -> str:
     return replace(cell, seed=None, repeat=0).id
 
 
-def _ended(found: Sequence[Standing], executor: SlurmExecutor, store: AbstractStore, name: str) -> Stopped:
+def _ended(found: Sequence[SlurmStanding], executor: SlurmExecutor, store: AbstractStore, name: str) -> Stopped:
     told: queue.SimpleQueue[Event] = queue.SimpleQueue()
     claims: dict[str, Claim] = {}
     by_others = 0

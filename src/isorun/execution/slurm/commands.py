@@ -18,7 +18,7 @@ from typing import Final
 
 from isorun.errors import ExecutionError
 
-__all__ = ["ControllerSilent", "Element", "JobEnd", "Partition", "QueueFull", "Slurm", "SubmissionRefused"]
+__all__ = ["ArrayElement", "ControllerSilent", "JobEnd", "Partition", "QueueFull", "Slurm", "SubmissionRefused"]
 
 _ANSWER_SECONDS: Final = 40.0
 """Longer than SLURM's own patience with its controller (MessageTimeout, ten seconds by default, tried again)."""
@@ -52,7 +52,7 @@ class SubmissionRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class ArrayElement:
     """One element of an array as squeue shows it. name: the job's, which has our token."""
 
     name: str
@@ -128,7 +128,7 @@ class Slurm:
             raise QueueFull(_one_line(said))
         raise SubmissionRefused(_one_line(said) or f"sbatch ended with {code}")
 
-    def elements(self) -> list[Element]:
+    def elements(self) -> list[ArrayElement]:
         """All array elements of this user that the controller knows, those that ended lately included."""
         form = "%F|%K|%T|%N|%j|%r"
         answer = self._asked(["squeue", "-h", "-r", "-t", "all", "-u", str(os.getuid()), "-o", form])
@@ -137,7 +137,7 @@ class Slurm:
             parts = line.strip().split("|", 5)
             if len(parts) == 6 and parts[1].isdecimal():
                 job, index, state, node, name, reason = parts
-                found.append(Element(name, job, int(index), state, node, reason))
+                found.append(ArrayElement(name, job, int(index), state, node, reason))
         return found
 
     def end_of(self, number: str, name: str) -> JobEnd | None:

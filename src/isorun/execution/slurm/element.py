@@ -38,7 +38,7 @@ from isorun.execution.slurm.ledger import (
     CANNOT_RUN,
     NOT_SHARED,
     OTHER_VERSION,
-    Place,
+    RunPlace,
     latest_begin,
     read_submission,
 )
@@ -54,7 +54,7 @@ _FENCE_SECONDS: Final = 6.0
 class _Begin:
     """One begin of one run."""
 
-    def __init__(self, place: Place, job: Job, gpus: int, cpus: int) -> None:
+    def __init__(self, place: RunPlace, job: Job, gpus: int, cpus: int) -> None:
         self._place = place
         self._job = job
         self._gpus = gpus

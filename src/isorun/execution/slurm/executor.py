@@ -17,9 +17,9 @@ from isorun.environments.interpreter import check_command
 from isorun.errors import ExecutionError, IsorunError
 from isorun.execution import AbstractExecutor, Event, ExecutorFailed, Job, Preparing, Resources, RunEnded, Tell
 from isorun.execution.assemble import STOPPED, lost_record
-from isorun.execution.slurm.commands import ControllerSilent, Element, JobEnd, QueueFull, Slurm, SubmissionRefused
+from isorun.execution.slurm.commands import ArrayElement, ControllerSilent, JobEnd, QueueFull, Slurm, SubmissionRefused
 from isorun.execution.slurm.endings import HELD_FOR_GOOD, LOST, OVER, Left, ending
-from isorun.execution.slurm.ledger import RECORD, Ledger, Place, Submission, carried, is_live, latest_begin
+from isorun.execution.slurm.ledger import RECORD, Ledger, RunPlace, Submission, carried, is_live, latest_begin
 from isorun.execution.slurm.settings import settings_of
 from isorun.execution.slurm.watching import EventTail
 from isorun.study import Environment
@@ -68,7 +68,7 @@ class _Entry:
     tail: EventTail = field(default_factory=EventTail)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> RunPlace:
         assert self.submission is not None
         return self.submission.place(self.index)
 
@@ -87,7 +87,7 @@ class SlurmExecutor(AbstractExecutor):
     """Carries out jobs on a SLURM cluster that this machine can submit to.
 
     runs: where the folders of runs lie, which every node must see. settings, url: what was asked of the cluster
-    (`Settings`). jobs: runs at a time, where more than one was asked for; else the queue decides.
+    (`SlurmSettings`). jobs: runs at a time, where more than one was asked for; else the queue decides.
     """
 
     stays = True
@@ -417,7 +417,7 @@ class SlurmExecutor(AbstractExecutor):
             assert entry.submission is not None
             self._hear(entry, found.get((entry.submission.name, entry.index)))
 
-    def _hear(self, entry: _Entry, element: Element | None) -> None:
+    def _hear(self, entry: _Entry, element: ArrayElement | None) -> None:
         assert entry.submission is not None
         now = time.monotonic()
         if element is None:
@@ -464,7 +464,7 @@ class SlurmExecutor(AbstractExecutor):
             return
         self._end_by(entry, end)
 
-    def _give_up(self, entry: _Entry, element: Element) -> None:
+    def _give_up(self, entry: _Entry, element: ArrayElement) -> None:
         entry.place.mark("fenced", element.reason)
         self._slurm.cancel([element.number])
         self._end_by(entry, JobEnd("LAUNCH_FAILED", node=element.node, reason=element.reason))

@@ -41,7 +41,7 @@ __all__ = [
     "FOLDER",
     "RECORD",
     "Ledger",
-    "Place",
+    "RunPlace",
     "Submission",
     "is_live",
     "job_name",
@@ -96,7 +96,7 @@ def job_name(token: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunPlace:
     """The folder of one run of a submission."""
 
     folder: Path
@@ -195,7 +195,7 @@ def latest_begin(names: set[str]) -> int:
     return max((int(found[1]) for name in names if (found := _BEGAN.fullmatch(name))), default=-1)
 
 
-def is_live(place: Place) -> bool:
+def is_live(place: RunPlace) -> bool:
     """Whether the run may still come to an end that nobody heard of."""
     names = place.names()
     return "job.json" in names and not names & {"fenced", "over"}
@@ -228,9 +228,9 @@ class Submission:
         """What SLURM calls it."""
         return job_name(self.token)
 
-    def place(self, index: int) -> Place:
+    def place(self, index: int) -> RunPlace:
         """The folder of one of its runs."""
-        return Place(self.folder / str(index))
+        return RunPlace(self.folder / str(index))
 
     def queued(self, number: str) -> None:
         """SLURM told the job's number."""

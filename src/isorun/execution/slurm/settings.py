@@ -18,10 +18,10 @@ from isorun.errors import ExecutionError, known_names
 from isorun.execution import Resources
 from isorun.execution.slurm.commands import Partition
 
-__all__ = ["Settings", "settings_of"]
+__all__ = ["SlurmSettings", "settings_of"]
 
 _PASSED_ON: Final = ("account", "qos", "constraint", "reservation", "nodelist", "exclude", "nice", "licenses")
-"""Settings that are options of sbatch under the same name."""
+"""SlurmSettings that are options of sbatch under the same name."""
 _KNOWN: Final = (
     *("partition", "time", "gpus-per-run", "cpus-per-run", "memory-per-run", "at-once", "prelude", "python"),
     *_PASSED_ON,
@@ -36,7 +36,7 @@ _MOST_QUEUED: Final = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SlurmSettings:
     """What every run is asked for with. python: what carries runs out on the nodes. prelude: a file that is read first.
 
     at_once: how many runs may be queued or running at a time. throttle: how many elements of an array may run at once,
@@ -137,7 +137,7 @@ class Settings:
         )
 
 
-def settings_of(given: Mapping[str, str], url: str = "", jobs: int = 1) -> Settings:
+def settings_of(given: Mapping[str, str], url: str = "", jobs: int = 1) -> SlurmSettings:
     """The settings that an executor was asked for with; ExecutionError for what is none, or says nothing.
 
     jobs: runs at a time where more than one was asked for; else the queue decides.
@@ -154,7 +154,7 @@ def settings_of(given: Mapping[str, str], url: str = "", jobs: int = 1) -> Setti
         raise ExecutionError("SLURM: two partitions are named", found=f"{named} and {partition}", allowed="one")
     gpu_type, gpus = _gpus(given.get("gpus-per-run", "0"))
     at_once = _count(given, "at-once") or (jobs if jobs > 1 else None)
-    return Settings(
+    return SlurmSettings(
         partition=partition,
         seconds=_time(given["time"]) if "time" in given else None,
         gpu_type=gpu_type,

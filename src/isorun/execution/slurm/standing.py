@@ -10,11 +10,11 @@ from typing import Final
 
 from isorun.errors import ExecutionError
 from isorun.execution import Job
-from isorun.execution.slurm.commands import ControllerSilent, Element, Slurm
+from isorun.execution.slurm.commands import ArrayElement, ControllerSilent, Slurm
 from isorun.execution.slurm.endings import OVER
-from isorun.execution.slurm.ledger import FOLDER, RECORD, Ledger, Place, Submission, is_live
+from isorun.execution.slurm.ledger import FOLDER, RECORD, Ledger, RunPlace, Submission, is_live
 
-__all__ = ["ENDED", "QUEUED", "RUNNING", "UNKNOWN", "Standing", "standing"]
+__all__ = ["ENDED", "QUEUED", "RUNNING", "UNKNOWN", "SlurmStanding", "standing"]
 
 QUEUED: Final = "queued"
 RUNNING: Final = "running"
@@ -23,7 +23,7 @@ UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SlurmStanding:
     """One run. state: queued, running, ended (to be recorded by who comes back) or unknown (SLURM does not answer).
 
     number: how SLURM's commands call it, empty while that is not known. reason: why it waits, in SLURM's word.
@@ -43,7 +43,7 @@ class Standing:
         return self.job.run_id
 
 
-def standing(runs: Path, recorded: Collection[str]) -> list[Standing]:
+def standing(runs: Path, recorded: Collection[str]) -> list[SlurmStanding]:
     """All runs of a folder of runs whose end is not recorded; SLURM is asked once, if there is anything to ask.
 
     recorded: the ids of runs that have a record.
@@ -67,7 +67,7 @@ def standing(runs: Path, recorded: Collection[str]) -> list[Standing]:
     return found
 
 
-def _known() -> dict[tuple[str, int], Element] | None:
+def _known() -> dict[tuple[str, int], ArrayElement] | None:
     """What squeue says; None where there is none, or it does not answer."""
     try:
         return {(element.name, element.index): element for element in Slurm().elements()}
@@ -75,15 +75,17 @@ def _known() -> dict[tuple[str, int], Element] | None:
         return None
 
 
-def _standing(submission: Submission, index: int, job: Job, element: Element | None, *, answered: bool) -> Standing:
+def _standing(
+    submission: Submission, index: int, job: Job, element: ArrayElement | None, *, answered: bool
+) -> SlurmStanding:
     number = element.number if element else f"{submission.number}_{index}" if submission.number else ""
     since = datetime.fromtimestamp(submission.at, UTC).isoformat(timespec="seconds")
     state = _state(submission.place(index), element, answered=answered)
     reason = element.reason if element and state == QUEUED else ""
-    return Standing(job, state, number, element.node if element else "", reason, since)
+    return SlurmStanding(job, state, number, element.node if element else "", reason, since)
 
 
-def _state(place: Place, element: Element | None, *, answered: bool) -> str:
+def _state(place: RunPlace, element: ArrayElement | None, *, answered: bool) -> str:
     if RECORD in place.names() or (element is not None and element.state in OVER):
         return ENDED
     if element is not None:

@@ -9,7 +9,7 @@ from typing import IO
 
 from isorun.errors import ExecutionError
 from isorun.execution import Event, RowsLogged, RunStarted, event_from_json
-from isorun.execution.slurm.ledger import Place, latest_begin
+from isorun.execution.slurm.ledger import RunPlace, latest_begin
 from isorun.study.records import RunRecord
 
 __all__ = ["EventTail"]
@@ -27,7 +27,7 @@ class EventTail:
         self._half = b""
         self._has_started = False
 
-    def new(self, place: Place, run_id: str, names: set[str]) -> list[Event]:
+    def new(self, place: RunPlace, run_id: str, names: set[str]) -> list[Event]:
         """Events of the latest begin. names: what lies in the place."""
         begin = latest_begin(names)
         if begin != self._begin:
