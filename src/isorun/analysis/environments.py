@@ -86,6 +86,8 @@ RULES: Final = (
     FactRule(r"(requested\.)?switches\..*\.?(onednn|mkl|tf32|cudnn)|gpu\.(cuda|cudnn|tf32_matmul)", NUMERICS,
              "other kernels, or products rounded otherwise"),
     FactRule(r"switches\..*", NUMERICS, "libraries answer that they compute otherwise"),
+    FactRule(r"ranks\.(world_size|backend)", NUMERICS, "gradients are summed over other processes"),
+    FactRule(r"ranks\..*", SPEED, "which machine each rank was on"),
     FactRule(r"[^.]+\.(deterministic_algorithms|cudnn_.*|float32_matmul_precision|default_dtype|mkl|mkldnn)", NUMERICS,
              "a setting that chooses kernels or precision"),
     FactRule(r"cpu\.(model|vector)|platform\.machine", NUMERICS, "libraries choose kernels by the processor"),
