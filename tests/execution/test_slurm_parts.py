@@ -121,7 +121,7 @@ def test_the_end_of_a_job_whose_number_was_given_out_again_is_not_taken_for_ours
     programs(
         "scontrol", "JobId=7 JobName=isorun-a JobState=FAILED Reason=NonZeroExitCode ExitCode=66:0 NodeList=n1 x=y\n"
     )
-    assert Slurm().end_of("7_0", "isorun-a") == JobEnd("FAILED", 66, 0, "n1", "Bad")
+    assert Slurm().end_of("7_0", "isorun-a") == JobEnd("FAILED", 66, 0, "n1", "NonZeroExitCode")
     assert Slurm().end_of("7_0", "isorun-b") is None
 
 
