@@ -14,13 +14,8 @@ ROOT = Path(isorun.__file__).parent
 LAYERS = [
     {"__main__", "testing", "pytest_plugin"},
     {"cli"},
-<<<<<<< HEAD
-    {"deciding", "bisecting", "claiming", "pricing", "reproducing", "share", "taking"},
-    {"questions", "in_progress", "stopping", "describing", "stats", "offers"},
-=======
     {"deciding", "bisecting", "checking", "claiming", "pricing", "reproducing", "share", "taking"},
-    {"questions", "in_progress", "describing", "stats", "baselines", "offers"},
->>>>>>> main
+    {"questions", "in_progress", "stopping", "describing", "stats", "baselines", "offers"},
     {"workflow"},
     {"repair"},
     {"reuse", "scheduling"},
