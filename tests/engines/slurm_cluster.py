@@ -158,10 +158,16 @@ class Cluster:
                 self.start(name)
         self.wait_until(lambda: bool(self.run("scontrol", "ping")), "the controller does not answer")
         self.run("scancel", "-u", str(os.getuid()))
-        self.run("scontrol", "update", "nodename=n1,n2", "state=resume")
+        self.resume()
         over = {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "PREEMPTED", "NODE_FAIL", "OUT_OF_MEMORY"}
         self.wait_until(lambda: set(self.jobs().values()) <= over, "jobs are left", 180)
         self.wait_until(self._is_idle, "nodes are not idle", 180)
+
+    def resume(self) -> None:
+        """What whoever runs a cluster does for nodes that were drained: a controller that was killed just after it had
+        started a job may have forgotten that, and starts it again, which it then finds wrong with the node.
+        """
+        self.run("scontrol", "update", "nodename=n1,n2", "state=resume")
 
     def _is_idle(self) -> bool:
         return set(self.run("sinfo", "-h", "-N", "-o", "%T").split()) == {"idle"}

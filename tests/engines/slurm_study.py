@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import subprocess
 import sys
 import time
@@ -60,6 +61,12 @@ class StudyUnderFire:
         assert self._process is not None
         self._process.kill()
         self._process.wait()
+
+    def wait_a_little(self) -> None:
+        """For two seconds, or until it is over."""
+        assert self._process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(2.0)
 
     def wait(self, seconds: float) -> int:
         assert self._process is not None

@@ -18,7 +18,7 @@ TIMES = pytest.mark.parametrize(("kills", "runs"), [FEW, MANY])
 SECONDS = 6.0
 
 
-def carried_out(tmp_path, kills, runs, strike):
+def carried_out(cluster, tmp_path, kills, runs, strike):
     """Study after study, until there were so many strikes; in all of them every cell is finished once."""
     struck, sums = 0, collections.Counter()
     made = random.Random(os.environ.get("ISORUN_CHAOS_SEED", "1"))
@@ -28,6 +28,9 @@ def carried_out(tmp_path, kills, runs, strike):
         study = StudyUnderFire(folder, runs, SECONDS)
         study.start("--partition", "low")
         struck += study.under_fire(kills - struck, lambda: strike(made))
+        while not study.is_over:
+            cluster.resume()
+            study.wait_a_little()
         assert study.wait(600) == 0, study.output()
         sums.update(study.check())
     print(f"\n{struck} kills: {dict(sums)}")
@@ -43,7 +46,7 @@ def test_no_run_is_lost_or_doubled_when_node_daemons_are_killed(cluster, tmp_pat
         time.sleep(made.choice([made.uniform(0.0, 4.0), made.uniform(12.0, 20.0)]))
         cluster.start(node)
 
-    carried_out(tmp_path, kills, runs, strike)
+    carried_out(cluster, tmp_path, kills, runs, strike)
 
 
 @TIMES
@@ -53,8 +56,10 @@ def test_no_run_is_lost_or_doubled_when_the_controller_is_killed(cluster, tmp_pa
         time.sleep(made.uniform(0.0, 6.0))
         cluster.start("controller")
         cluster.wait_until(lambda: cluster.run("sinfo"), "the controller does not answer", 60)
+        time.sleep(made.uniform(1.0, 4.0))
+        cluster.resume()
 
-    carried_out(tmp_path, kills, runs, strike)
+    carried_out(cluster, tmp_path, kills, runs, strike)
 
 
 @TIMES
@@ -66,7 +71,7 @@ def test_no_run_is_lost_or_doubled_when_jobs_are_preempted(cluster, tmp_path, ki
         ).strip()
         cluster.wait_until(lambda: cluster.jobs().get(number) in {"COMPLETED", "CANCELLED"}, "it never ran", 90)
 
-    carried_out(tmp_path, kills, runs, strike)
+    carried_out(cluster, tmp_path, kills, runs, strike)
 
 
 @TIMES

@@ -499,6 +499,9 @@ class SlurmExecutor(AbstractExecutor):
             del self._entries[entry.job.run_id]
             last = not any(other.submission is entry.submission for other in self._entries.values())
         if entry.submission is not None:
+            if entry.state == "PENDING" and entry.number:  # SLURM would begin again what has ended, or holds it
+                with suppress(ControllerSilent):
+                    self._slurm.cancel([entry.number])
             self._keep_log(entry)
             entry.place.forget_secrets()
             if last and _is_over(entry.submission):
