@@ -480,7 +480,8 @@ def _lock_notes(job: Job) -> list[Note]:
 
 
 def _where(ready: ReadyRun) -> dict[str, str]:
-    return {"host": socket.gethostname(), "folder": str(ready.folder.absolute()), "python": ready.interpreter}
+    place = {"host": socket.gethostname(), "folder": str(ready.folder.absolute()), "python": ready.interpreter}
+    return {**place, **ready.job.made_by}
 
 
 def _rows_teller(live: LiveRows, run_id: str, tell: Tell) -> Callable[[], None]:
