@@ -20,6 +20,7 @@ __all__ = [
     "SEARCHES",
     "SEARCH_CLAIM",
     "STUDIES",
+    "STUDY_PLACE",
     "WORKER_CLAIM",
     "AbstractDocuments",
     "AbstractStore",
@@ -35,6 +36,8 @@ __all__ = [
 ]
 
 STUDIES: Final = "studies"
+STUDY_PLACE: Final = frozenset({"folder", "file", "code"})
+"""What a kept study has beside its declaration: where it lay when it was kept, and with which code."""
 PLANS: Final = "plans"
 SEARCHES: Final = "searches"
 SEARCH_CLAIM: Final = "search-"
