@@ -28,6 +28,7 @@ LAYERS = [
     {"environments", "sources"},
     {"study"},
     {"plugins"},
+    {"frameworks"},
     {"errors", "worker"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
