@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "env": "the environment of a run in one sentence for a paper, and what differs between two",
     "summarize": "how the runs of each group look, from any table of results",
     "compare": "is A better than B? every test, effect and interval, and a verdict",
+    "check": "is a change worse than its baseline by more than a margin? for CI",
     "mixed": "where the variance comes from: a mixed model, tested as R does",
     "decide": "run more until the verdict is in, or the budget is out",
     "power": "how many runs a difference takes, or what these runs could see",
@@ -154,7 +155,7 @@ def _refuse_empty(parser: argparse.ArgumentParser, options: argparse.Namespace) 
 
 def _hide_passwords(options: argparse.Namespace) -> None:
     """From here on the place of a store has no password, whatever is said or kept of it; it is opened with it."""
-    for name in ("store", "stores"):
+    for name in ("store", "stores", "baseline"):
         given = getattr(options, name, None)
         if given and "://" in str(given):
             from isorun.store import shown_place
