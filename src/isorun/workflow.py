@@ -302,12 +302,21 @@ def _seen_in_runs(study: Study, outcome: Outcome) -> tuple[Condition, ...]:
     logged = {name for record in outcome.records for name in (*record.results, *record.series)}
     as_declared = not outcome.records or logged.issuperset(study.metrics)
     asked = any(environment.switches for environment in study.environments.values())
-    met = any("files" in record.environment for record in outcome.records)
-    if as_declared and not asked and not met and not any(noted) and not any(restarts):
-        return ()
+    finished = [record for record in outcome.records if record.state is RunState.FINISHED]
+    if as_declared and not asked and not any(noted) and not any(restarts):
+        return _met_in_files(finished)
     from isorun.analysis.studies.conditions import told_at_once
 
-    return told_at_once(study, [record for record in outcome.records if record.state is RunState.FINISHED])
+    return told_at_once(study, finished)
+
+
+def _met_in_files(records: Sequence[RunRecord]) -> tuple[Condition, ...]:
+    """Runs that met in a file; it takes no statistics to see that, and most trainings write some file."""
+    if not any("files" in record.environment for record in records):
+        return ()
+    from isorun.analysis.evidence.shared_files import shared_file_conditions
+
+    return tuple(shared_file_conditions(records))
 
 
 def session_of(
