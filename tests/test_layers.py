@@ -15,7 +15,7 @@ LAYERS = [
     {"__main__", "testing", "pytest_plugin"},
     {"cli"},
     {"deciding", "bisecting", "checking", "claiming", "pricing", "reproducing", "share", "taking"},
-    {"questions", "in_progress", "describing", "stats", "baselines", "offers"},
+    {"questions", "in_progress", "stopping", "describing", "stats", "baselines", "offers"},
     {"workflow"},
     {"repair"},
     {"reuse", "scheduling"},

@@ -71,7 +71,8 @@ _FIRST_SHOWN: Final = 10
 _FOLDER: Final = "folder"
 _POSTGRES: Final = ("postgresql", "postgres")
 _LOCAL: Final = "local"
-_OWN_EXECUTORS: Final = (_LOCAL,)
+_SLURM: Final = "slurm"
+_OWN_EXECUTORS: Final = (_LOCAL, _SLURM)
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
@@ -225,6 +226,10 @@ def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
     from isorun.execution import AbstractExecutor
 
     told = options if name == asked else replace(options, url=asked, settings=_settings_of(asked))
+    if name == _SLURM:
+        from isorun.execution.slurm import SlurmExecutor
+
+        return SlurmExecutor(told.run_folders, told.settings, url=told.url, jobs=told.jobs)
     executor: AbstractExecutor = plugins.make(plugins.EXECUTORS, name, AbstractExecutor, told, own=_OWN_EXECUTORS)
     return executor
 

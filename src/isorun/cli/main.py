@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "run": "train the same thing many times under control and record everything",
     "worker": "take cells that nobody has made yet from a store, on any number of machines",
     "status": "what is running now, who runs it, and how far it is",
+    "stop": "end the runs that were left in a cluster's queue",
     "report": "how much the runs of a study vary, and what made it so",
     "doctor": "what is wrong inside a training, and what to try",
     "audit": "which sources of nondeterminism a training leaves open, and how to close each",
