@@ -21,12 +21,15 @@ from isorun.errors import (
     IsorunError,
     MissingExtra,
     NothingRecorded,
+    OtherPlatform,
     PluginError,
     StoreError,
     StoreMissing,
     StudyError,
     foreign_errors,
     known_names,
+    lacks_posix,
+    needs_linux,
 )
 from isorun.store import STUDIES, AbstractStore, given_place, shown_place
 from isorun.study.design import Study, kept_study, load_study
@@ -173,7 +176,12 @@ def open_store(place: str, *, create: bool = True) -> AbstractStore:
     """The store in a folder, or behind a URL; made there when it is missing and `create` says so."""
     folder = folder_of(place)
     if folder is not None:
-        from isorun.store.folder import FolderStore
+        try:
+            from isorun.store.folder import FolderStore
+        except ImportError as error:
+            if lacks_posix(error):
+                raise OtherPlatform("a store in a folder") from None
+            raise
 
         return FolderStore(folder, create=create)
     if is_postgres(place):
@@ -203,6 +211,7 @@ def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
     """The executor of this name, or of the scheme of this URL."""
     name = _executor_name(asked)
     if name == _LOCAL:
+        needs_linux("carrying out runs")
         from isorun.execution.local import LocalExecutor
 
         return LocalExecutor(options.run_folders, options.jobs, launch=options.launch, devices=options.devices)

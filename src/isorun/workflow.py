@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from isorun.errors import IsorunError, NothingRecorded, StudyError
+from isorun.errors import IsorunError, NothingRecorded, StudyError, needs_linux
 from isorun.scheduling import AbstractAgenda, CellList, Observer, Outcome, carry_out
 from isorun.session import (
     ExecutorOptions,
@@ -314,6 +314,8 @@ def session_of(
     Searches, environments of other kinds than the interpreter, and commands are looked at before: what is refused then
     leaves nothing.
     """
+    if executor == "local":
+        needs_linux("carrying out runs")
     if study.searches:
         from isorun.repair.agenda import refuse_unready
 
@@ -417,6 +419,8 @@ def audit(
 
     static: run nothing. seconds, steps: the run is stopped after so long, or after so many steps of an optimizer.
     """
+    if not static:
+        needs_linux("a run that is looked at (isorun audit without --static)")
     from isorun.diagnose.audit import Audit, examine_source, read_program, without_collection
     from isorun.diagnose.audit.patching import patch_for
 
