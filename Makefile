@@ -12,7 +12,7 @@ ALONE = $(shell grep -rlF mark.alone tests --include='test_*.py')
 # Tests start thousands of interpreters. Where this is set, as in many containers, each would compile isorun anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test coverage test-simulations test-engines test-environments test-outside test-slow lint bench clean
+.PHONY: demo test coverage test-simulations test-engines test-environments test-outside test-slow package test-packages lint bench clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m virtualenv $(VENV) || { rm -rf $(VENV); \
@@ -58,6 +58,16 @@ test-outside: $(STAMP)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+# The wheel and the source distribution, in dist/.
+package:
+	$(PYTHON) -m venv build/tools
+	build/tools/bin/python -m pip install --quiet --disable-pip-version-check build
+	build/tools/bin/python -m build
+
+# Both built twice and looked into, then the wheel alone and with each extra in an environment of its own (some GB).
+test-packages:
+	$(PYTHON) packaging/verify.py $(if $(ONLY),--only $(ONLY))
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

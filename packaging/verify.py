@@ -57,6 +57,9 @@ PROMISES: dict[str, list[tuple[tuple[str, ...], str]]] = {
     "demo": [(("isorun", "run", "-n", "1", "--", "python", str(ROOT / "examples/ci/train.py")), "1 finished")],
     "zoo": [(("isorun", "reproduce"), "ase20"), (("python", "-c", "import PIL, sklearn, isorun.zoo.models.lenet"), "")],
     "postgres": [(("isorun", "report", "s", "--store", "postgresql://127.0.0.1:1/x"), "!127.0.0.1")],
+    "sign": [
+        (("isorun", "keys", "new", "--out", "lab.key"), "ed25519"),
+    ],
     "optuna": [(("python", "optuna_search.py"), ""), (("isorun", "repair", "sqlite:///s.db"), "12 trials")],
     "keras-tuner": [(("python", "-c", "import isorun.repair.engines.keras_tuner"), "")],
     "autokeras": [(("python", "-c", "import isorun.repair.engines.autokeras"), "")],
