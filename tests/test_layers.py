@@ -12,7 +12,7 @@ import isorun
 
 ROOT = Path(isorun.__file__).parent
 LAYERS = [
-    {"__main__", "testing"},
+    {"__main__", "testing", "notebooks"},
     {"cli"},
     {"deciding", "bisecting", "claiming", "pricing", "reproducing", "share", "taking"},
     {"questions", "in_progress", "describing", "stats", "offers"},
