@@ -14,6 +14,7 @@ from isorun.study.design import show_studies_with
 
 if TYPE_CHECKING:
     from isorun.analysis.agreements.shared_runs import AgreementTable
+    from isorun.analysis.checks import Check
     from isorun.analysis.comparison import Comparison
     from isorun.analysis.descriptions import EnvironmentDescription
     from isorun.analysis.environments import EnvironmentDiff
@@ -83,6 +84,12 @@ def _bisection(result: Bisection) -> View:
     from isorun.report.bisections import bisection_view
 
     return bisection_view(result)
+
+
+def _check(result: Check) -> View:
+    from isorun.report.checks import check_view
+
+    return check_view(result)
 
 
 def _claim(result: JudgedGain) -> View:
@@ -180,6 +187,7 @@ VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "agreement": _agreement,
     "audit": _audit,
     "bisection": _bisection,
+    "check": _check,
     "claim": _claim,
     "comparison": _comparison,
     "decision": _decision,
