@@ -35,7 +35,7 @@ RUN = ("run", "study.toml", "--executor", "slurm", "--partition", "one", "--time
 
 
 @pytest.fixture
-def shell(cluster, tmp_path):
+def shell(slurm, tmp_path):
     """A function that types a command in the folder of the study."""
     (tmp_path / "train.py").write_text(TRAINING)
     (tmp_path / "study.toml").write_text(STUDY)
@@ -57,13 +57,13 @@ def begun(tmp_path, times):
         time.sleep(0.1)
 
 
-def test_submit_leave_look_and_come_back(cluster, shell, tmp_path):
-    before = set(cluster.jobs())
+def test_submit_leave_look_and_come_back(slurm, shell, tmp_path):
+    before = set(slurm.jobs())
     left = shell(*RUN, "--detach").stdout
     assert "away: 0 finished; stopped: left, and 3 runs go on without isorun" in left
     assert "isorun stop study.toml ends them" in left
     begun(tmp_path, 3)
-    jobs = set(cluster.jobs()) - before
+    jobs = set(slurm.jobs()) - before
     told = shell("status", "study.toml").stdout
     assert told.startswith("away: 0 of 3 finished, 3 running\n")
     assert "running in SLURM as" in told
@@ -72,15 +72,15 @@ def test_submit_leave_look_and_come_back(cluster, shell, tmp_path):
     assert (found["finished"], found["missing"], len(found["running"]), found["queued"]) == (0, 0, 3, [])
     assert {run["job"] for run in found["running"]} == jobs
     (tmp_path / "go").touch()
-    cluster.wait_until(lambda: {cluster.jobs()[number] for number in jobs} == {"COMPLETED"}, "they do not end")
+    slurm.wait_until(lambda: {slurm.jobs()[number] for number in jobs} == {"COMPLETED"}, "they do not end")
     assert "3 ended in SLURM" in shell("status", "study.toml").stdout
     assert "away: 3 finished\n" in shell(*RUN).stdout
-    assert set(cluster.jobs()) - before == jobs, "something was queued twice"
+    assert set(slurm.jobs()) - before == jobs, "something was queued twice"
     assert (tmp_path / "began.txt").read_text() == "x\n" * 3
     assert shell("status", "study.toml").stdout == "away: 3 of 3 finished, 0 running\n"
 
 
-def test_ctrl_c_leaves_and_stop_ends_what_is_queued_and_running(cluster, shell, tmp_path):
+def test_ctrl_c_leaves_and_stop_ends_what_is_queued_and_running(slurm, shell, tmp_path):
     (tmp_path / "study.toml").write_text(STUDY.replace("[1, 2, 3]", "[1, 2, 3, 4, 5, 6]"))
     command = [sys.executable, "-m", "isorun", *RUN]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
@@ -88,14 +88,14 @@ def test_ctrl_c_leaves_and_stop_ends_what_is_queued_and_running(cluster, shell, 
     process.terminate()
     assert "left, and 6 runs go on without isorun" in process.communicate(timeout=60)[0]
     assert process.returncode == 130
-    assert {"RUNNING", "PENDING"} <= set(cluster.jobs().values())
+    assert {"RUNNING", "PENDING"} <= set(slurm.jobs().values())
     told = shell("status", "study.toml").stdout
     assert "4 running, 2 queued" in told
     assert "(Resources)" in told
     warned = shell("run", "study.toml", "--dry-run").stdout
     assert "6 of 6 runs are missing" in warned
     assert shell("stop", "study.toml").stdout == "away: 6 ended and recorded\n"
-    assert not {"RUNNING", "PENDING"} & set(cluster.jobs().values())
+    assert not {"RUNNING", "PENDING"} & set(slurm.jobs().values())
     records = isorun.records(str(tmp_path / "study.toml"))
     assert [(record.state, record.reason) for record in records] == [(RunState.INTERRUPTED, "stopped on request")] * 6
     assert shell("stop", "study.toml").stdout == "away: no run is in a cluster's queue\n"
@@ -129,9 +129,9 @@ def test_detach_is_for_runs_that_stay(shell):
         (("--gpus-per-run", "9"), "has 9 GPUs for a run"),
     ],
 )
-def test_what_the_cluster_does_not_have_is_one_message(shell, cluster, words, said):
-    before = cluster.jobs()
+def test_what_the_cluster_does_not_have_is_one_message(shell, slurm, words, said):
+    before = slurm.jobs()
     done = shell("run", "study.toml", "--executor", "slurm", *words, code=1)
     assert said in done.stderr
     assert "allowed:" in done.stderr
-    assert cluster.jobs() == before
+    assert slurm.jobs() == before
