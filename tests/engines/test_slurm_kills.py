@@ -18,7 +18,7 @@ TIMES = pytest.mark.parametrize(("kills", "runs"), [FEW, MANY])
 SECONDS = 6.0
 
 
-def carried_out(slurm, tmp_path, kills, runs, strike, seconds=SECONDS):
+def carried_out(slurm, tmp_path, kills, runs, strike, *, seconds=SECONDS):
     """Study after study, until there were so many strikes; in all of them every cell is finished once."""
     struck, sums = 0, collections.Counter()
     made = random.Random(os.environ.get("ISORUN_CHAOS_SEED", "1"))
@@ -47,7 +47,7 @@ def test_no_run_is_lost_or_doubled_when_node_daemons_are_killed(slurm, tmp_path,
         slurm.start(node)
 
     # Longer than it takes SLURM to give a node up and to begin its jobs elsewhere: the first begins live until then.
-    carried_out(slurm, tmp_path, kills, runs, strike, 25.0)
+    carried_out(slurm, tmp_path, kills, runs, strike, seconds=25.0)
 
 
 @TIMES
@@ -57,9 +57,9 @@ def test_no_run_is_lost_or_doubled_when_the_controller_is_killed(slurm, tmp_path
         time.sleep(made.uniform(0.0, 4.0))
         slurm.start("controller")
         slurm.wait_until(lambda: slurm.run("sinfo"), "the controller does not answer", 60)
-        time.sleep(3.0)
+        time.sleep(2.0)
         slurm.resume()
-        time.sleep(made.uniform(0.0, 10.0))  # it takes a while to know its nodes again; killed before, it does nothing
+        time.sleep(made.uniform(0.0, 8.0))  # it takes a while to know its nodes again; killed before, it does nothing
 
     carried_out(slurm, tmp_path, kills, runs, strike)
 
