@@ -12,14 +12,14 @@ from isorun.execution.slurm.ledger import RECORD, RunPlace, Submission
 from isorun.execution.slurm.watching import EventTail
 from isorun.study.records import RunRecord, RunState
 
-__all__ = ["Entry", "is_over", "with_reason"]
+__all__ = ["AwaitedRun", "is_over", "with_reason"]
 
 _FRESH_SECONDS: Final = 15.0
 """For so long after its submission a run is looked at without SLURM having said that it began: it may be short."""
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class AwaitedRun:
     """A job that somebody waits for. submission: None while it waits to be submitted. The times are monotonic."""
 
     job: Job
@@ -62,7 +62,7 @@ def is_over(submission: Submission) -> bool:
     return all(place.names() & {"fenced", "over", RECORD} for place in places)
 
 
-def with_reason(record: RunRecord, entry: Entry) -> RunRecord:
+def with_reason(record: RunRecord, entry: AwaitedRun) -> RunRecord:
     """What SLURM knows of a run that was killed: its memory was over."""
     if record.state is not RunState.FAILED or entry.state not in {"OUT_OF_MEMORY", *LOST}:
         return record

@@ -17,7 +17,7 @@ from isorun.execution import AbstractExecutor, Event, ExecutorFailed, Job, Prepa
 from isorun.execution.assemble import STOPPED, lost_record
 from isorun.execution.slurm.commands import ArrayElement, ControllerSilent, JobEnd, QueueFull, Slurm, SubmissionRefused
 from isorun.execution.slurm.endings import HELD_FOR_GOOD, OVER, Left, ending
-from isorun.execution.slurm.entries import Entry, is_over, with_reason
+from isorun.execution.slurm.entries import AwaitedRun, is_over, with_reason
 from isorun.execution.slurm.ledger import RECORD, Ledger, Submission, is_live, latest_begin
 from isorun.execution.slurm.settings import settings_of
 from isorun.execution.slurm.submitting import Submitter
@@ -70,8 +70,8 @@ class SlurmExecutor(AbstractExecutor):
         self.capacity = self._settings.at_once
         self._ledger = Ledger(runs)
         self._submitter = Submitter(self._slurm, self._settings, self._ledger)
-        self._entries: dict[str, Entry] = {}
-        self._waiting: list[Entry] = []
+        self._entries: dict[str, AwaitedRun] = {}
+        self._waiting: list[AwaitedRun] = []
         self._some_started = self._all_stopped = self._leaving = self._closed = False
         self._ask_at = self._submit_at = 0.0
         self._silent_since: float | None = None
@@ -106,7 +106,7 @@ class SlurmExecutor(AbstractExecutor):
 
     def submit(self, job: Job, tell: Tell) -> None:
         """Queue the job with those that follow at once; one that is in flight already is waited for, not made again."""
-        entry = Entry(replace(job, executor="slurm"), tell, time.monotonic())
+        entry = AwaitedRun(replace(job, executor="slurm"), tell, time.monotonic())
         known = self._latest_of(job.cell.id)
         with self._changed:
             self._entries[job.run_id] = entry
@@ -258,7 +258,7 @@ class SlurmExecutor(AbstractExecutor):
             return
         self._taken(some, submission)
 
-    def _taken(self, some: Sequence[Entry], submission: Submission) -> None:
+    def _taken(self, some: Sequence[AwaitedRun], submission: Submission) -> None:
         now = time.monotonic()
         with self._changed:
             for index, entry in enumerate(some):
@@ -270,7 +270,7 @@ class SlurmExecutor(AbstractExecutor):
             runs = f"{len(some)} runs" if len(some) > 1 else "1 run"
             some[0].tell(Preparing(some[0].job.run_id, f"{runs} queued in SLURM as job {submission.number}"))
 
-    def _wait_for_the_queue(self, some: Sequence[Entry], full: QueueFull) -> None:
+    def _wait_for_the_queue(self, some: Sequence[AwaitedRun], full: QueueFull) -> None:
         """As many as may be queued are; the others wait until some have ended."""
         if len(some) > 1:
             self._largest_array = max(len(some) // 2, 1)
@@ -285,7 +285,7 @@ class SlurmExecutor(AbstractExecutor):
 
     # stopping
 
-    def _stop_asked(self, entries: Iterable[Entry]) -> None:
+    def _stop_asked(self, entries: Iterable[AwaitedRun]) -> None:
         now, numbers = time.monotonic(), []
         for entry in entries:
             if entry.submission is None:
@@ -314,7 +314,7 @@ class SlurmExecutor(AbstractExecutor):
 
     # watching
 
-    def _look_at(self, entry: Entry) -> None:
+    def _look_at(self, entry: AwaitedRun) -> None:
         """What the run left in its folder since the last look."""
         names = entry.place.names()
         for event in entry.tail.new(entry.place, entry.job.run_id, names):
@@ -327,7 +327,7 @@ class SlurmExecutor(AbstractExecutor):
         elif record is None and entry.stop_asked and f"ended-{latest_begin(names)}" in names:
             self._end_by(entry, JobEnd("CANCELLED"))
 
-    def _waits_for_a_reason(self, entry: Entry, record: RunRecord) -> bool:
+    def _waits_for_a_reason(self, entry: AwaitedRun, record: RunRecord) -> bool:
         """Whether SLURM may still say why the training was killed: it tells that when the whole job has ended."""
         if record.signal != "SIGKILL" or record.state is not RunState.FAILED or entry.state in OVER:
             return False
@@ -346,7 +346,7 @@ class SlurmExecutor(AbstractExecutor):
             assert entry.submission is not None
             self._hear(entry, found.get((entry.submission.name, entry.index)))
 
-    def _hear(self, entry: Entry, element: ArrayElement | None) -> None:
+    def _hear(self, entry: AwaitedRun, element: ArrayElement | None) -> None:
         assert entry.submission is not None
         now = time.monotonic()
         if element is None:
@@ -372,7 +372,7 @@ class SlurmExecutor(AbstractExecutor):
         else:
             entry.over_since = None
 
-    def _gone(self, entry: Entry) -> None:
+    def _gone(self, entry: AwaitedRun) -> None:
         """SLURM does not know it: it ended long ago, was never queued, or the controller lost it."""
         assert entry.submission is not None
         self._look_at(entry)
@@ -393,14 +393,14 @@ class SlurmExecutor(AbstractExecutor):
             return
         self._end_by(entry, end)
 
-    def _give_up(self, entry: Entry, element: ArrayElement) -> None:
+    def _give_up(self, entry: AwaitedRun, element: ArrayElement) -> None:
         entry.place.mark("fenced", element.reason)
         self._slurm.cancel([element.number])
         self._end_by(entry, JobEnd("LAUNCH_FAILED", node=element.node, reason=element.reason))
 
     # ending
 
-    def _end_by(self, entry: Entry, end: JobEnd | None) -> None:
+    def _end_by(self, entry: AwaitedRun, end: JobEnd | None) -> None:
         """Tell the end of a run that left no record."""
         assert entry.submission is not None
         place = entry.place
@@ -416,12 +416,12 @@ class SlurmExecutor(AbstractExecutor):
         assert told.record is not None
         self._end(entry, told.record, lost=told.lost)
 
-    def _end(self, entry: Entry, record: RunRecord, *, lost: bool = False) -> None:
+    def _end(self, entry: AwaitedRun, record: RunRecord, *, lost: bool = False) -> None:
         if entry.number:
             record = replace(record, where={**record.where, "executor": "slurm", "job": entry.number})
         self._end_with(entry, RunEnded(entry.job.run_id, record, lost))
 
-    def _end_with(self, entry: Entry, event: Event) -> None:
+    def _end_with(self, entry: AwaitedRun, event: Event) -> None:
         with self._changed:
             if not self._is_open(entry):
                 return
@@ -440,7 +440,7 @@ class SlurmExecutor(AbstractExecutor):
         with self._changed:
             self._changed.notify_all()
 
-    def _keep_log(self, entry: Entry) -> None:
+    def _keep_log(self, entry: AwaitedRun) -> None:
         """What the element itself printed goes into the run's folder, where there is one."""
         assert entry.submission is not None
         log = entry.submission.folder / f"log-{entry.index}.txt"
@@ -449,5 +449,5 @@ class SlurmExecutor(AbstractExecutor):
             if log.stat().st_size and folder.is_dir():
                 shutil.copyfile(log, folder / "slurm.log")
 
-    def _is_open(self, entry: Entry) -> bool:
+    def _is_open(self, entry: AwaitedRun) -> bool:
         return self._entries.get(entry.job.run_id) is entry
