@@ -117,6 +117,16 @@ class Session:
         return self._opened
 
     @property
+    def executor_name(self) -> str:
+        """The executor's name, which need not be open for that; empty for one that was handed over."""
+        return _executor_name(self._asked) if isinstance(self._asked, str) else ""
+
+    @property
+    def run_folders(self) -> Path:
+        """Where the folders of runs lie."""
+        return self._options.run_folders
+
+    @property
     def python(self) -> str:
         """What a leading `python` stands for in every job of this session; empty for what the PATH says."""
         return self._options.python
