@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from isorun.errors import IsorunError, NothingRecorded
+from isorun.errors import IsorunError, NothingRecorded, StudyError
 from isorun.scheduling import AbstractAgenda, CellList, Observer, Outcome, carry_out
 from isorun.session import (
     ExecutorOptions,
@@ -313,6 +313,11 @@ def session_of(
     Searches, environments of other kinds than the interpreter, and commands are looked at before: what is refused then
     leaves nothing.
     """
+    if study.imported:
+        raise StudyError(
+            f"the runs of the study {study.name} were imported from {study.imported.tracker}: isorun cannot make more",
+            hint="make more with the tracker, then isorun import again; isorun run -- COMMAND makes runs under control",
+        )
     if study.searches:
         from isorun.repair.agenda import refuse_unready
 

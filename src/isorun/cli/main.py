@@ -45,11 +45,13 @@ COMMANDS: Final = {
     "repair": "what is wrong with an AutoML search, what to try next, and going on with it",
     "reproduce": "run a paper's own design, and show its tables with our numbers beside theirs",
     "data": "the data sets of the papers: list them, get them, find them",
+    "import": "take the runs of MLflow, W&B, TensorBoard, Optuna, trackio, Aim or a table into a study",
+    "export": "write a study's runs for MLflow, W&B, or anyone: Parquet and CSV",
     "store": "is a store whole? verify it, repair it, share it with a group",
     "scan": "show which metrics would be read from a training's output, or from a run of it",
 }
 _COMPUTATIONS: Final = frozenset(
-    {"report", "summarize", "compare", "mixed", "power", "claim", "rank", "factors", "agree"}
+    {"report", "summarize", "compare", "mixed", "power", "claim", "rank", "factors", "agree", "import", "export"}
 )
 """Commands that may take long without a progress of their own."""
 _MAY_BE_EMPTY: Final = frozenset({"a", "b", "control"})

@@ -126,8 +126,8 @@ def opened_database(
 ) -> Iterator[sqlite3.Connection]:
     """A database that somebody else wrote, for reading alone: what it asks for is bounded, and it can call nothing.
 
-    without_log: as its file is now, whoever writes to it. Where no log is left, nothing is made beside it either. steps:
-    of a thousand instructions each, for all that is asked. longest: text. patience: seconds to wait for a writer.
+    without_log: as its file is now, whoever writes to it. Where no log is left, nothing is made beside it either.
+    steps: of a thousand instructions each, for all that is asked. longest: text. patience: seconds to wait for writers.
     """
     log = Path(f"{path}-wal")
     has_log = not without_log and log.is_file() and log.stat().st_size > 0

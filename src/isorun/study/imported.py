@@ -92,7 +92,7 @@ class ImportedRuns:
 
 
 def imported_cell_id(tracker: str, run: Sequence[str], grown: str = "") -> str:
-    """The id of the cell of this run. grown: the digest of a run that went on after it had been imported as finished."""
+    """The id of the cell of this run. grown: the digest of one that went on after it was imported as finished."""
     known_by = json.dumps([IMPORTED, tracker, *run, *([grown] if grown else [])])
     return hashlib.sha256(known_by.encode()).hexdigest()[:16]
 

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Final, Protocol
 import numpy as np
 
 from isorun.analysis import Told
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, of_draws
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.provenance import between_sides
 from isorun.analysis.pairwise import levene
@@ -150,8 +150,25 @@ def analyse_study(study: Study, records: Sequence[RunRecord]) -> StudyResult:
         levels=tuple(_level_comparisons(groups, metrics, selections)),
         states=states(records),
         logged=logged_metrics(finished),
-        conditions=study_conditions(evidence),
+        conditions=_of_imported(study_conditions(evidence)) if study.imported else study_conditions(evidence),
     )
+
+
+_MORE_RUNS: Final = "make more runs with the tracker, then isorun import again: only what is new is taken"
+_NEXT_OF_IMPORTED: Final = {
+    **dict.fromkeys(("few-runs", "no-identical-runs", "runs-missing", "too-few-units"), _MORE_RUNS),
+    **dict.fromkeys(("default-not-independent", "seed-without-effect"), f"draw anew in every run; {_MORE_RUNS}"),
+    **dict.fromkeys(
+        ("runs-failed", "runs-without-metric", "metric-not-finite", "weak-runs"), "look at these runs in the tracker"
+    ),
+    "final-value-used": "log it every epoch, or judge another metric: --metric NAME",
+    "code-differs": "isorun import … --approach PARAMETER tells versions apart where a parameter or tag does",
+}
+"""What to do about runs that isorun did not make, and cannot make again."""
+
+
+def _of_imported(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    return tuple(replace(one, next_step=_NEXT_OF_IMPORTED.get(one.code, one.next_step)) for one in conditions)
 
 
 def _by_group(order: Iterable[GroupKey], records: Iterable[RunRecord]) -> dict[GroupKey, list[RunRecord]]:
@@ -254,9 +271,12 @@ class StudySides:
     @property
     def real_runs(self) -> str:
         """The next step towards more independent units."""
-        merged = [item for item in self.conditions() if item.code in {"default-not-independent", "seed-without-effect"}]
+        known = self.conditions()
+        merged = [item for item in known if item.code in {"default-not-independent", "seed-without-effect"}]
         if merged:
             return merged[0].next_step
+        if of_draws(known):
+            return _MORE_RUNS
         if self.noun == "run":
             return "raise repeats in the study (or -n) to 10 and run again: finished runs are kept"
         return (

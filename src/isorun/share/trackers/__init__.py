@@ -87,9 +87,9 @@ class Axis:
         if microseconds is not None:
             self.times.append(microseconds)
 
-    def series(self) -> TrackedSeries:
+    def series(self, *, timed: bool = True) -> TrackedSeries:
         """All points; times only where every point has one."""
-        times: Times = self.times if len(self.times) == len(self.steps) else array("q")
+        times: Times = self.times if timed and len(self.times) == len(self.steps) else array("q")
         return TrackedSeries(self.steps, times, self.values)
 
 
@@ -101,7 +101,8 @@ class TrackedRun:
     (experiment, project, study). state: how it ended; None while it goes on, or nobody said that it ended. started,
     ended: microseconds since 1970; None where they are not known. params: as JSON. results: final values that the
     tracker was given as such, beside the last ones of the series. directions: which way metrics are better, where the
-    tracker says so. commit: of the code, where it is known. left_out: what was logged and a record has no place for (images, artifacts), each named.
+    tracker says so. commit: of the code, where it is known. left_out: what was logged and a record has no place for
+    (images, artifacts), each named.
     """
 
     key: tuple[str, ...]
@@ -141,8 +142,10 @@ class TrackedRun:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which runs are asked for. experiments: by name or number; all where none is named. python: the interpreter that
-    has the tracker's own package, for those that can only be read or written by it; this one where none is named.
+    """Which runs are asked for.
+
+    experiments: by name or number; all where none is named. python: the interpreter that has the tracker's own
+    package, for those that can only be read or written by it; this one where none is named.
     metrics, params: of a table whose columns do not say what they are.
     """
 

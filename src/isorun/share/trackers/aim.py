@@ -1,6 +1,7 @@
 """Aim: its repository (`.aim`), read by Aim's own package, which alone knows its storage.
 
-aim:FOLDER, the one that holds `.aim`. The package is asked in a process of its own, that of `--python` where one is named.
+aim:FOLDER, the one that holds `.aim`. The package is asked in a process of its own, that of `--python` where one is
+named.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Aim(AbstractTracker):
         folder = path if path.name == ".aim" else path / ".aim"
         if not (folder / "meta").is_dir():
             raise InputError(f"there is no repository of Aim in {shown_where(self.where)}", allowed=self.where_hint)
-        rows = list(asked_of_package("aim", "aim", "aim_reading.py", [str(folder)], (), chosen.python))
+        rows = list(asked_of_package("aim", "aim_reading.py", arguments=[str(folder)], python=chosen.python))
         names = {str(row["experiment"]): str(row["experiment"]) for row in rows}
         wanted = chosen.only(names, "experiment", self.place)
         runs = [_run(row) for row in rows if str(row["experiment"]) in wanted]

@@ -45,7 +45,7 @@ def asked_database(path: Path, what: str) -> Iterator[sqlite3.Connection]:
             raise InputError(f"{what} {shown} is no SQLite database", found=found)
         with opened_database(path, steps=_STEPS, longest=_LONGEST, patience=_PATIENCE) as database:
             yield database
-    except (OSError, sqlite3.Error, OverflowError) as error:
+    except (OSError, sqlite3.Error, OverflowError, TypeError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise InputError(
             f"{what} {shown} cannot be read",
@@ -83,7 +83,9 @@ def read_text(path: Path, longest: int = 1 << 26) -> str:
     """The text of a small file; what is no text stands as a sign for that."""
     try:
         if path.stat().st_size > longest:
-            raise InputError(f"{shown_where(str(path))} is larger than {longest >> 20} MiB", hint="is it the right file?")
+            raise InputError(
+                f"{shown_where(str(path))} is larger than {longest >> 20} MiB", hint="is it the right file?"
+            )
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(f"{shown_where(str(path))} cannot be read", found=error.strerror or str(error)) from None

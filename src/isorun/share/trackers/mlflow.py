@@ -6,11 +6,12 @@ logged its database holds the largest numbers there are in their place, as its d
 
 from __future__ import annotations
 
-import itertools
 import math
 import sqlite3
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -24,7 +25,8 @@ from isorun.share.trackers import (
     Written,
     shown_where,
 )
-from isorun.share.trackers.foreign_files import asked_database, database_of, has_tables
+from isorun.share.trackers.foreign_files import asked_database, has_tables
+from isorun.share.trackers.mlflow_writing import ADDED_TAGS, fine_again, restored, write_runs
 from isorun.study.records import RunState
 
 __all__ = ["Mlflow", "states_of_mlflow", "tracked_run"]
@@ -68,8 +70,6 @@ class Mlflow(AbstractTracker):
 
     def write(self, runs: Iterable[TrackedRun], chosen: Chosen) -> Written:
         """New runs in the database, folder or server there, made by MLflow's client."""
-        from isorun.share.trackers.mlflow_writing import write_runs  # noqa: PLC0415  only who exports
-
         return write_runs(self, runs, chosen)
 
 
@@ -109,20 +109,60 @@ def tracked_run(
 ) -> TrackedRun:
     """A run of MLflow from what its database, files and server all know. times: its begin and end in milliseconds."""
     state, reason = states_of_mlflow(status)
+    own, kept = restored(tags)
     started, ended = (time * _MILLI if isinstance(time, int) and time > 0 else None for time in times)
-    return TrackedRun(
+    found = TrackedRun(
         key=(run_id,),
         experiment=experiment,
-        name=name or tags.get("mlflow.runName", ""),
+        name=name or own.get("mlflow.runName", ""),
         state=state,
         reason=reason,
         started=started,
         ended=ended if state is not None else None,
         params=params,
-        tags=tags,
+        tags=own,
         series={key: axis.series() for key, axis in points.items()},
-        commit=tags.get("mlflow.source.git.commit", ""),
+        commit=own.get("mlflow.source.git.commit", ""),
         left_out=tuple(left_out),
+    )
+    try:
+        return _as_exported(found, kept) if kept else found
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        zlib.error,
+    ):  # whoever may write tags may write this one
+        return replace(found, left_out=(*found.left_out, "what an export of isorun kept in tags, which is damaged"))
+
+
+def _as_exported(run: TrackedRun, kept: Mapping[str, Any]) -> TrackedRun:
+    """The run as isorun exported it: with what MLflow has no place for. The id is MLflow's own."""
+    names, untimed = kept.get("names", {}), kept.get("untimed", ())
+    results = {name: float(value) for name, value in kept.get("results", {}).items()}
+    series = {names.get(key, key): one for key, one in run.series.items()}
+    series = {name: replace(one, times=one.times[:0]) if name in untimed else one for name, one in series.items()}
+    final = {name for name, one in series.items() if name in results and len(one.values) == 1}
+    state, has = kept.get("state"), kept.get("has", ())
+    fine = kept.get("fine") or {"axes": [], "metrics": {}, "ends": [0, 0]}
+    for name, axis in fine["metrics"].items():
+        series[name] = replace(series[name], times=fine_again(series[name].times, fine["axes"][axis]))
+    began, ended = (
+        None if t is None else t + part for t, part in zip((run.started, run.ended), fine["ends"], strict=True)
+    )
+    return replace(
+        run,
+        started=began,
+        state=RunState(state) if state in list(RunState) and run.state is not None else run.state,
+        reason=str(kept.get("reason", "")),
+        ended=None if kept.get("ended") else ended,
+        params={**run.params, **kept.get("params", {})},
+        tags={name: text for name, text in run.tags.items() if name not in ADDED_TAGS or name in has},
+        series={name: one for name, one in series.items() if name not in final},
+        results=results,
+        host=str(kept.get("host", "")),
+        commit=str(kept.get("commit") or run.commit),
     )
 
 
@@ -142,12 +182,8 @@ def _read_database(path: Path, tracker: Mlflow, chosen: Chosen) -> Iterator[Trac
         if deleted:
             tracker.notes.append(f"{deleted} runs that were deleted in MLflow are left out")
         found.sort(key=lambda row: (row[-1] or 0, row[4] or 0, str(row[0])))
-        for chunk in itertools.batched(found, _AT_ONCE) if sys.version_info >= (3, 12) else _batched(found):
-            yield from _runs_of(database, chunk, names)
-
-
-def _batched(rows: list[Any]) -> Iterator[tuple[Any, ...]]:
-    return (tuple(rows[place : place + _AT_ONCE]) for place in range(0, len(rows), _AT_ONCE))
+        for place in range(0, len(found), _AT_ONCE):
+            yield from _runs_of(database, found[place : place + _AT_ONCE], names)
 
 
 def _rows(database: sqlite3.Connection, columns: str, table: str) -> list[tuple[Any, ...]]:
@@ -155,7 +191,7 @@ def _rows(database: sqlite3.Connection, columns: str, table: str) -> list[tuple[
 
 
 def _runs_of(
-    database: sqlite3.Connection, rows: tuple[tuple[Any, ...], ...], names: Mapping[str, str]
+    database: sqlite3.Connection, rows: list[tuple[Any, ...]], names: Mapping[str, str]
 ) -> Iterator[TrackedRun]:
     ids = [row[0] for row in rows]
     points, params, tags = _points(database, ids), _texts(database, "params", ids), _texts(database, "tags", ids)

@@ -111,6 +111,10 @@ def _authorization(user: str | None, password: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
+def _whole(value: Any) -> int | None:
+    return int(value) if value else None
+
+
 def _run(server: _Server, item: Mapping[str, Any], experiment: str) -> TrackedRun:
     info, data = item.get("info", {}), item.get("data", {})
     run_id = str(info.get("run_id") or info.get("run_uuid"))
@@ -129,7 +133,7 @@ def _run(server: _Server, item: Mapping[str, Any], experiment: str) -> TrackedRu
         experiment=experiment,
         name=str(info.get("run_name", "")),
         status=info.get("status"),
-        times=tuple(int(info[name]) if info.get(name) else None for name in ("start_time", "end_time")),
+        times=(_whole(info.get("start_time")), _whole(info.get("end_time"))),
         params={str(one["key"]): str(one.get("value", "")) for one in data.get("params", [])},
         tags={str(one["key"]): str(one.get("value", "")) for one in data.get("tags", [])},
         points=points,

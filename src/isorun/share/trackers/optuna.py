@@ -197,10 +197,11 @@ def _number(value: object, kind: object) -> float:
 def _journal(path: Path) -> list[_Kept]:
     studies: dict[int, _Kept] = {}
     trials: dict[int, _Trial] = {}
-    shown, removed = shown_where(str(path)), 0
+    shown, removed, number = shown_where(str(path)), 0, 0
     try:
         with path.open(encoding="utf-8", errors="replace") as lines:
-            for number, line in enumerate(lines, start=1):
+            for line in lines:
+                number += 1
                 if not line.endswith("\n"):
                     break  # somebody is just writing it
                 entry = json.loads(line)

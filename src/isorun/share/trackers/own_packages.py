@@ -25,7 +25,7 @@ _TOLD: Final = 600
 
 
 def asked_of_package(
-    package: str, extra: str, program: str, arguments: list[str], rows: Iterable[Mapping[str, Any]], python: str = ""
+    package: str, program: str, *, arguments: list[str], rows: Iterable[Mapping[str, Any]] = (), python: str = ""
 ) -> Iterator[dict[str, Any]]:
     """What the program answers, a row of JSON a line, while it is told the rows.
 
@@ -61,7 +61,7 @@ def asked_of_package(
         if process.returncode == _MISSING:
             if python:
                 raise InputError(f"{python} has no package {package!r}", hint=f"{python} -m pip install {package}")
-            raise MissingExtra(package, extra, f"{program.partition('_')[2].removesuffix('.py')} with {package}")
+            raise MissingExtra(package, package, f"{program.partition('_')[2].removesuffix('.py')} with {package}")
         if process.returncode:
             words.seek(0)
             raise InputError(f"{package} failed", found=_last_words(words.read()))

@@ -133,7 +133,7 @@ class CsvTables(_Tables):
         try:
             with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
                 for number, row in enumerate(csv.DictReader(file, restkey="", strict=True), start=2):
-                    if "" in row and row[""]:
+                    if row.get(""):
                         raise InputError(f"line {number} of {shown_where(str(path))} has more cells than the header")
                     yield {name: cell for name, cell in row.items() if cell not in (None, "")}
         except (OSError, csv.Error) as error:

@@ -1,6 +1,7 @@
 """trackio: a SQLite database a project, or the Parquet files that it exports, read without trackio.
 
-trackio:PROJECT (in TRACKIO_DIR, or where trackio keeps them), trackio:FILE.db, trackio:FILE.parquet, or a folder of such.
+trackio:PROJECT (in TRACKIO_DIR, or where trackio keeps them), trackio:FILE.db, trackio:FILE.parquet, or a folder of
+such files.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def _parquet(path: Path) -> tuple[list[_Row], list[_Row]]:
         import pyarrow.parquet as pq  # noqa: PLC0415
     except ImportError:
         raise MissingExtra("pyarrow", "tables", "reading Parquet files of trackio") from None
-    parts = []
+    parts: list[list[_Row]] = []
     beside = path.with_name(f"{path.stem}_configs.parquet")
     for file, content in ((path, "metrics"), (beside, "config")):
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,14 +29,16 @@ from isorun.sources.tensorboard import MalformedMessage, TornRecord, fields, sig
 from isorun.sources.trackers import WANDB_LOG, wandb_records
 from isorun.study.records import RunState
 
-__all__ = ["ISORUN_TAGS", "NAMED_FIELDS", "Wandb"]
+__all__ = ["KEPT", "NAMED_FIELDS", "STEP", "Wandb"]
 
 _UPDATE, _REMOVE = 1, 2
 _KEY, _NESTED, _VALUE = 1, 2, 16
 NAMED_FIELDS: Final = {2: "entity", 6: "group", 7: "job_type", 9: "notes", 12: "sweep"}
 """Fields of a run that become tags `wandb.group`, `wandb.notes` and so on."""
-ISORUN_TAGS: Final = "isorun.tags"
-"""Where in a config an export keeps tags that have a value, which W&B has no place for."""
+KEPT: Final = "isorun"
+"""Where in a config an export keeps what W&B has no place for: tags that have a value, states and their reasons."""
+STEP: Final = "isorun_step"
+"""The step of a row, where it is none that W&B takes: its own have to be whole and to grow."""
 _LONGEST_VALUE: Final = 1 << 20
 _INTERNAL: Final = "_"
 
@@ -85,16 +87,16 @@ class _Log:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.project, self.run_id = "", path.stem.removeprefix("run-")
-        self._fields: dict[str, Any] = {"name": "", "host": "", "commit": ""}
-        self._started: int | None = None
-        self._exit: int | None = None
-        self._config: dict[str, Any] = {}
-        self._summary: dict[str, Any] = {}
-        self._tags: dict[str, str] = {}
-        self._axes: dict[str, Axis] = {}
-        self._directions: dict[str, str] = {}
-        self._left_out: dict[str, int] = {}
-        self._last = 0
+        self.fields: dict[str, Any] = {"name": "", "host": "", "commit": ""}
+        self.started: int | None = None
+        self.exit: int | None = None
+        self.config: dict[str, Any] = {}
+        self.summary: dict[str, Any] = {}
+        self.tags: dict[str, str] = {}
+        self.axes: dict[str, Axis] = {}
+        self.directions: dict[str, str] = {}
+        self.left_out: dict[str, int] = {}
+        self.last = 0
         self._read()
 
     @property
@@ -121,14 +123,14 @@ class _Log:
             case 2:
                 self._take_history(content)
             case 3:
-                self._take_changes(content, self._summary)
+                self._take_changes(content, self.summary)
             case 5:
-                self._take_changes(content, self._config)
+                self._take_changes(content, self.config)
             case 17:
                 self._take_run(content)
             case 18:
                 codes = [value for part, _, value in fields(content) if part == 1]
-                self._exit = signed(codes[0]) if codes and isinstance(codes[0], int) else 0
+                self.exit = signed(codes[0]) if codes and isinstance(codes[0], int) else 0
             case 12:
                 self._take_metric(content)
             case 7:
@@ -145,7 +147,7 @@ class _Log:
                         self._leave_out(f"the file {names[0] if names else ''}")
 
     def _leave_out(self, what: str) -> None:
-        self._left_out[what] = self._left_out.get(what, 0) + 1
+        self.left_out[what] = self.left_out.get(what, 0) + 1
 
     def _take_run(self, content: bytes) -> None:
         for number, _, value in fields(content):
@@ -157,22 +159,22 @@ class _Log:
                 case 3:
                     self.project = _text(value)
                 case 4:
-                    self._take_changes(value, self._config)
+                    self._take_changes(value, self.config)
                 case 5:
-                    self._take_changes(value, self._summary)
+                    self._take_changes(value, self.summary)
                 case 8:
-                    self._fields["name"] = _text(value)
+                    self.fields["name"] = _text(value)
                 case 10:
-                    self._tags[_text(value)] = ""
+                    self.tags[_text(value)] = ""
                 case 13:
-                    self._fields["host"] = _text(value)
+                    self.fields["host"] = _text(value)
                 case 17:
-                    self._started = _timestamp(value)
+                    self.started = _timestamp(value)
                 case 21:
                     commits = [_text(part) for field, _, part in fields(value) if field == 2]
-                    self._fields["commit"] = commits[0] if commits else ""
+                    self.fields["commit"] = commits[0] if commits else ""
                 case _ if number in NAMED_FIELDS:
-                    self._tags[f"wandb.{NAMED_FIELDS[number]}"] = _text(value)
+                    self.tags[f"wandb.{NAMED_FIELDS[number]}"] = _text(value)
 
     def _take_changes(self, content: bytes, kept: dict[str, Any]) -> None:
         """Config and summary: what is set and what is taken away, by a key or by nested ones."""
@@ -207,11 +209,11 @@ class _Log:
         self._take_row(row, step)
 
     def _take_row(self, row: dict[str, Any], step: float | None) -> None:
-        told = number_of(row.get("_step"))
+        told = number_of(row.pop(STEP, row.get("_step")))
         at = step if told is None else told
         moment = number_of(row.get("_timestamp"))
         time = round(moment * MICROSECONDS) if moment is not None and abs(moment) < 1e12 else None
-        self._last = max(self._last, time or 0)
+        self.last = max(self.last, time or 0)
         typed = {name.removesuffix("/_type"): value for name, value in row.items() if name.endswith("/_type")}
         for name, value in row.items():
             number = number_of(value)
@@ -219,7 +221,7 @@ class _Log:
             if name.startswith(_INTERNAL) or (kind is not None and not name.endswith("/_type")):
                 continue
             if kind is None and number is not None:
-                self._axes.setdefault(name, Axis()).add(at or 0.0, time, number)
+                self.axes.setdefault(name, Axis()).add(at or 0.0, time, number)
             else:
                 self._leave_out(f"{_kind_of(kind or value)} logged as {name.removesuffix('/_type')}")
 
@@ -231,70 +233,77 @@ class _Log:
             elif number == 8 and isinstance(value, int):
                 goal = value
         if name and goal in (1, 2):
-            self._directions[name] = "lower" if goal == 1 else "higher"
+            self.directions[name] = "lower" if goal == 1 else "higher"
 
     def goes_on_with(self, later: _Log) -> None:
         """Take in what was logged after the run was resumed."""
-        first, second = (self, later) if (self._started or 0) <= (later._started or 0) else (later, self)
-        for name, axis in second._axes.items():
-            known = first._axes.setdefault(name, Axis())
+        began_before = (self.started or 0) <= (later.started or 0)
+        first, second = (self, later) if began_before else (later, self)
+        for name, axis in second.axes.items():
+            known = first.axes.setdefault(name, Axis())
             known.steps.extend(axis.steps)
             known.values.extend(axis.values)
             known.times.extend(axis.times)
-        for what, count in second._left_out.items():
-            first._left_out[what] = first._left_out.get(what, 0) + count
-        self._axes, self._left_out = first._axes, first._left_out
-        self._config = {**first._config, **second._config}
-        self._summary = {**first._summary, **second._summary}
-        self._tags = {**first._tags, **second._tags}
-        self._fields = {name: value or first._fields[name] for name, value in second._fields.items()}
-        self._exit, self._last = second._exit, max(first._last, second._last)
-        self._started = first._started
+        for what, count in second.left_out.items():
+            first.left_out[what] = first.left_out.get(what, 0) + count
+        self.fields = {name: value or first.fields[name] for name, value in second.fields.items()}
+        self.config, self.summary = {**first.config, **second.config}, {**first.summary, **second.summary}
+        self.tags, self.directions = {**first.tags, **second.tags}, {**first.directions, **second.directions}
+        self.axes, self.left_out = first.axes, first.left_out
+        self.exit, self.last, self.started = second.exit, max(first.last, second.last), first.started
 
     def run(self) -> TrackedRun:
         """The run that the log is of."""
-        own = {name: value for name, value in self._config.items() if name != "_wandb"}
-        beside = own.pop(ISORUN_TAGS, None)
-        tags = {**self._tags, **({str(k): str(v) for k, v in beside.items()} if isinstance(beside, dict) else {})}
-        results, texts = self._results()
-        state = None if self._exit is None else RunState.FINISHED if self._exit == 0 else RunState.FAILED
-        told = number_of(self._summary.get("_timestamp"))
-        ended = max(self._last, round(told * MICROSECONDS) if told is not None and abs(told) < 1e12 else 0)
+        own = {name: value for name, value in self.config.items() if name != "_wandb"}
+        kept = own.pop(KEPT, None)
+        kept = kept if isinstance(kept, dict) else {}
+        beside = kept.get("tags")
+        tags = {**self.tags, **({str(k): str(v) for k, v in beside.items()} if isinstance(beside, dict) else {})}
+        results, texts = self._results(kept.get("results") or ())
+        untimed = kept.get("untimed") or ()
+        state = None if self.exit is None else RunState.FINISHED if self.exit == 0 else RunState.FAILED
+        if state is RunState.FAILED and kept.get("state") in list(RunState):
+            state = RunState(str(kept["state"]))
+        told = number_of(self.summary.get("_timestamp"))
+        ended = max(self.last, round(told * MICROSECONDS) if told is not None and abs(told) < 1e12 else 0)
         return TrackedRun(
             key=(self.project, self.run_id),
             experiment=self.project or "uncategorized",
-            name=str(self._fields["name"] or self.run_id),
+            name=str(self.fields["name"] or self.run_id),
             state=state,
-            reason="" if not self._exit else f"W&B has the exit code {self._exit}",
-            started=self._started,
+            reason="" if not self.exit else str(kept.get("reason", f"W&B has the exit code {self.exit}")),
+            started=self.started,
             ended=None if state is None else ended or None,
             params=own,
             tags={**tags, **texts},
-            series={name: axis.series() for name, axis in self._axes.items()},
+            series={name: axis.series(timed=name not in untimed) for name, axis in self.axes.items()},
             results=results,
-            directions=self._directions,
-            host=str(self._fields["host"]),
-            commit=str(self._fields["commit"]),
-            left_out=tuple(_counted(what, count) for what, count in self._left_out.items()),
+            directions=self.directions,
+            host=str(self.fields["host"]),
+            commit=str(self.fields["commit"]),
+            left_out=tuple(_counted(what, count) for what, count in self.left_out.items()),
         )
 
-    def _results(self) -> tuple[dict[str, float], dict[str, str]]:
-        """What the summary has beyond the last values of the history: numbers, and texts, which become tags."""
+    def _results(self, also: Collection[str]) -> tuple[dict[str, float], dict[str, str]]:
+        """What the summary has beyond the last values of the history: numbers, and texts, which become tags.
+
+        also: results that are the last values, and were results all the same.
+        """
         results: dict[str, float] = {}
         texts: dict[str, str] = {}
-        media = {name for name, value in self._summary.items() if isinstance(value, dict) and "_type" in value}
-        for name, value in flattened({k: v for k, v in self._summary.items() if k not in media}):
-            number, axis = number_of(value), self._axes.get(name)
-            if name.startswith(_INTERNAL):
+        media = {name for name, value in self.summary.items() if isinstance(value, dict) and "_type" in value}
+        for name, value in flattened({k: v for k, v in self.summary.items() if k not in media}):
+            number, axis = number_of(value), self.axes.get(name)
+            if name.startswith(_INTERNAL) or name == STEP:
                 continue
-            if number is not None and (axis is None or repr(axis.values[-1]) != repr(number)):
+            if number is not None and (axis is None or name in also or repr(axis.values[-1]) != repr(number)):
                 results[name] = number
             elif isinstance(value, (str, bool)) and number is None and not self._was_logged(name):
                 texts[f"summary.{name}"] = value if isinstance(value, str) else json.dumps(value)
         return results, texts
 
     def _was_logged(self, name: str) -> bool:
-        return any(what.endswith(f" logged as {name}") for what in self._left_out)
+        return any(what.endswith(f" logged as {name}") for what in self.left_out)
 
 
 def _counted(what: str, count: int) -> str:
