@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from isorun import workflow
+from isorun import showing, workflow
+from isorun.analysis import Told
 from isorun.analysis.evidence import Condition, first_of, some
 from isorun.errors import InputError, NothingRecorded, known_names
-from isorun.report import View
+from isorun.report import Column, Table, View
 from isorun.session import Store
 from isorun.share.foreign_records import tracked_of
 from isorun.share.trackers import OWN, Chosen, TrackedRun, opened_tracker
@@ -32,8 +33,10 @@ _LEFT_OUT_TOLD: Final = 6
 
 
 @dataclass(slots=True)
-class Exported:
+class Exported(Told):
     """What an export wrote. imports: the place that `isorun import` reads it from again."""
+
+    told_as: ClassVar[str] = "exported"
 
     study: str
     place: str
@@ -41,6 +44,7 @@ class Exported:
     values: int
     imports: str
     next_step: str = ""
+    states: dict[str, int] = field(default_factory=dict)
     conditions: list[Condition] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -51,13 +55,19 @@ class Exported:
             "runs": self.runs,
             "values": self.values,
             "import": self.imports,
+            "states": self.states,
             "conditions": [condition.to_json() for condition in self.conditions],
         }
 
     def view(self) -> View:
         """For people."""
         wrote = f"{self.place}: {some(self.runs, 'run')} of the study {self.study} with {self.values:,} values."
-        return View((wrote, f"next: {self.next_step}") if self.next_step else (wrote,), warnings=tuple(self.conditions))
+        rows = tuple((state, f"{count:,}") for state, count in self.states.items())
+        table = Table("states", "how the runs ended", (Column("state", key=True), Column("runs")), rows)
+        return View((wrote, f"next: {self.next_step}"), (table,), tuple(self.conditions))
+
+
+showing.VIEWS[Exported.told_as] = Exported.view
 
 
 def export_runs(
@@ -87,6 +97,7 @@ def export_runs(
     written = tracker.write(_tracked(records, declared.name, told, progress), Chosen(python=python))
     name = "wandb" if form == "wandb-offline" else form
     done = Exported(declared.name, written.place, written.runs, written.points, f"{name}:{where}", written.next_step)
+    done.states = dict(Counter(str(record.state) for record in records))
     what = Counter(told) + Counter(written.left_out)
     if what:
         left = first_of((f"{item} ({some(count, 'run')})" for item, count in what.most_common()), _LEFT_OUT_TOLD)

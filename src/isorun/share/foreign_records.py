@@ -9,9 +9,11 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
+import json
 import zlib
 from array import array
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -22,10 +24,9 @@ from isorun.study.imported import IMPORTED
 from isorun.study.records import Note, Numbers, RunRecord, RunState, Series
 from isorun.worker.redaction import REDACTED, redacted_argv
 
-__all__ = ["LEFT_OUT", "WITHHELD", "record_of", "tracked_of", "withheld_from"]
+__all__ = ["LEFT_OUT", "record_of", "tracked_of", "without_secret_values"]
 
 LEFT_OUT: Final = "imported.left-out"
-WITHHELD: Final = "imported.withheld"
 STILL_RUNNING: Final = "it was still running, or nobody said that it ended, when it was imported"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_NOTES: Final = 50
@@ -40,7 +41,6 @@ def record_of(run: TrackedRun, cell: Cell, attempt: int, place: str) -> RunRecor
     last = [max(series.times) for series in run.series.values() if series.times]
     begin = run.started if run.started is not None else min(first, default=None)
     end = run.ended if run.ended is not None else max(last, default=begin)
-    params, tags, hidden = withheld_from(run)
     series, exact = _series(run, begin or 0)
     told: dict[str, Any] = {
         "tracker": cell.command[1],
@@ -51,8 +51,8 @@ def record_of(run: TrackedRun, cell: Cell, attempt: int, place: str) -> RunRecor
         "state": "running" if run.state is None else str(run.state),
         "started": run.started,
         "ended": run.ended,
-        "params": params,
-        "tags": tags,
+        "params": {name: plain_json(value) for name, value in run.params.items()},
+        "tags": dict(run.tags),
     }
     return RunRecord(
         cell=cell,
@@ -72,7 +72,7 @@ def record_of(run: TrackedRun, cell: Cell, attempt: int, place: str) -> RunRecor
         environment={"requested": {}, "made": {}, "effective": {}, IMPORTED: {**told, **exact}},
         code={"commit": run.commit} if run.commit else {},
         origins=dict.fromkeys(sorted({*run.series, *run.results}), f"{cell.command[1]}: {place}"),
-        notes=tuple(_notes(run, hidden)),
+        notes=tuple(_notes(run)),
         where={"host": run.host} if run.host else {},
     )
 
@@ -88,21 +88,23 @@ def _iso(microseconds: int | None) -> str:
     return (_EPOCH + timedelta(microseconds=microseconds)).isoformat(timespec="microseconds")
 
 
-def withheld_from(run: TrackedRun) -> tuple[dict[str, Any], dict[str, str], list[str]]:
-    """Parameters and tags without values that look secret, and the names of those that do."""
+def without_secret_values(run: TrackedRun) -> TrackedRun:
+    """The run without values of parameters and tags that look secret: no record holds one. Their names are told."""
     params, hidden = {}, []
     for name, value in run.params.items():
         kept = plain_json(value)
-        if isinstance(kept, str) and _is_secret(name, kept):
-            hidden.append(name)
-            kept = REDACTED
-        params[name] = kept
+        secret = _is_secret(name, kept if isinstance(kept, str) else json.dumps(kept))
+        hidden += [name] if secret else []
+        params[name] = REDACTED if secret else kept
     tags = {}
     for name, text in run.tags.items():
         secret = _is_secret(name, text)
         hidden += [name] if secret else []
         tags[name] = REDACTED if secret else text
-    return params, tags, hidden
+    if not hidden:
+        return run
+    told = (f"the value of {name}, which looks like a secret" for name in hidden)
+    return replace(run, params=params, tags=tags, left_out=(*run.left_out, *told))
 
 
 @functools.lru_cache(maxsize=50_000)
@@ -111,13 +113,11 @@ def _is_secret(name: str, text: str) -> bool:
     return redacted_argv([word], {}) != [word]
 
 
-def _notes(run: TrackedRun, hidden: list[str]) -> Iterator[Note]:
+def _notes(run: TrackedRun) -> Iterator[Note]:
     for what in run.left_out[:_MOST_NOTES]:
         yield Note(LEFT_OUT, what)
     if len(run.left_out) > _MOST_NOTES:
         yield Note(LEFT_OUT, f"{len(run.left_out) - _MOST_NOTES} more things")
-    for name in hidden:
-        yield Note(WITHHELD, f"the value of {name} looks like a secret and is not kept")
 
 
 def _series(run: TrackedRun, begin: int) -> tuple[dict[str, Series], dict[str, Any]]:

@@ -11,19 +11,23 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
+from isorun import showing
+from isorun.analysis import Told
 from isorun.analysis.evidence import Condition, first_of, some
 from isorun.errors import InputError, StoreConflict
 from isorun.report import Column, Table, View
 from isorun.session import Store, open_store, place_of
-from isorun.share.foreign_records import LEFT_OUT, record_of
+from isorun.share.foreign_records import LEFT_OUT, record_of, without_secret_values
 from isorun.share.telling_apart import BY_EXPERIMENT, NO_SEED, ToldApart, seed_parameter
 from isorun.share.trackers import AbstractTracker, Chosen, TrackedRun, opened_tracker
 from isorun.store import STUDIES, AbstractStore
+from isorun.store.folder import FolderStore
 from isorun.study.design import Study, document_of, document_without_secrets, imported_study, kept_study
 from isorun.study.imported import ImportedRun, ImportedRuns, imported_cell_id
 from isorun.study.records import RunRecord
@@ -33,15 +37,19 @@ __all__ = ["Imported", "import_runs"]
 _NAMED: Final = 3
 _LEFT_OUT_TOLD: Final = 6
 _GROUPS_SHOWN: Final = 12
+_AT_ONCE: Final = 8
+"""Records that are on their way to the disk of a folder at a time: each waits for it, and they wait together."""
 
 
 @dataclass(slots=True)
-class Imported:
+class Imported(Told):
     """What came of an import.
 
     known: runs that were there already. grown: those that went on after they had been imported as finished, and stay as
     they are. updated: those of which the whole was taken now. gone: those that the tracker has no longer.
     """
+
+    told_as: ClassVar[str] = "imported"
 
     study: str
     place: str
@@ -96,6 +104,9 @@ class Imported:
         return View(verdict, (table,), tuple(self.conditions))
 
 
+showing.VIEWS[Imported.told_as] = Imported.view
+
+
 def import_runs(
     place: str,
     *,
@@ -120,7 +131,7 @@ def import_runs(
     """
     tracker = opened_tracker(place)
     chosen = Chosen(tuple(experiments), python, tuple(metrics or ()))
-    runs = list(tracker.read(chosen))
+    runs = [without_secret_values(run) for run in tracker.read(chosen)]
     if not runs:
         raise InputError(f"there is no run in {tracker.place}", found="; ".join(tracker.notes) or "nothing")
     study_name = _name_for(runs, tracker) if name is None else name
@@ -157,6 +168,7 @@ class _Import:
         self._apart = ToldApart()
         self._found_seed = False
         self._done = Imported(name, tracker.place)
+        self._written: list[Future[None]] = []
 
     def _kept(self) -> Study | None:
         """The study of this name, as far as earlier imports made it."""
@@ -203,10 +215,13 @@ class _Import:
         kept: dict[tuple[str, ...], ImportedRun] = dict(known)
         attempts = self._attempts(known)
         counts = Counter((run.approach, run.config, run.seed) for run in known.values())
-        for number, run in enumerate(self._runs):
-            entry = known.get(run.key) or self._entry(run, counts)
-            kept[run.key] = self._take(run, entry, attempts, is_new=run.key not in known, update=update)
-            self._progress(number + 1, len(self._runs))
+        with ThreadPoolExecutor(_AT_ONCE if isinstance(self._store, FolderStore) else 1) as self._writers:
+            for run in self._runs:
+                entry = known.get(run.key) or self._entry(run, counts)
+                kept[run.key] = self._take(run, entry, attempts, is_new=run.key not in known, update=update)
+            for number, written in enumerate(self._written):
+                written.result()
+                self._progress(number + 1, len(self._written))
         self._done.gone = len(set(known) - {run.key for run in self._runs})
         settings = {
             "approach": self._apart.by,
@@ -252,7 +267,8 @@ class _Import:
             cell_id, attempt = imported_cell_id(self._tracker.name, (self._name, *run.key), content), 0
         taken = ImportedRun(run.key, cell_id, content, entry.approach, entry.config, entry.seed, entry.repeat)
         runs = ImportedRuns(self._tracker.name, (taken,), self._apart.configs)
-        self._finish(record_of(run, runs.cell_of(taken), attempt + 1, self._tracker.place), run)
+        record = record_of(run, runs.cell_of(taken), attempt + 1, self._tracker.place)
+        self._written.append(self._writers.submit(self._finish, record, run))
         if is_new:
             self._done.new += 1
             self._done.values += run.points + len(run.results)

@@ -152,7 +152,8 @@ def _digest(values: Mapping[str, ConfigValue]) -> str:
 
 
 def _varying(configs: Sequence[Mapping[str, ConfigValue]]) -> list[str]:
-    """The parameters in which configs differ, or that only some have."""
+    """The parameters in which configs differ, or that only some have; runs that logged none say nothing about it."""
+    configs = [values for values in configs if values]
     seen: dict[str, set[str]] = {}
     counts: dict[str, int] = {}
     for values in configs:
@@ -171,5 +172,5 @@ def _called(values: Mapping[str, ConfigValue], varying: Sequence[str]) -> str:
             shown = harmless(str(values[name]))
             short = shown if len(shown) <= _LONGEST_VALUE else f"{shown[: _LONGEST_VALUE - 1]}…"
             parts.append(f"{harmless(end if ends.count(end) == 1 else name)}={short}")
-    whole = ", ".join(parts) or "default"
+    whole = ", ".join(parts) or ("default" if values or not varying else "no parameters")
     return whole if len(whole) <= _LONGEST_NAME else f"{whole[: _LONGEST_NAME - 1]}…"

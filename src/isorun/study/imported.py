@@ -115,9 +115,10 @@ def _run(item: Any) -> ImportedRun:
     if missing:
         raise StudyError(f"imported.runs: a run lacks {missing[0]!r}")
     run, seed = table["run"], table["seed"]
+    texts = {key: as_text(table[key], f"imported.runs.{key}") for key in ("cell", "content", "approach", "config")}
     return ImportedRun(
-        tuple(as_text(part, "imported.runs.run") for part in as_list(run, "imported.runs.run", "a list of texts")),
-        *(as_text(table[key], f"imported.runs.{key}") for key in ("cell", "content", "approach", "config")),
-        seed if seed is None else int(seed),
-        as_whole(table["repeat"], "imported.runs.repeat", 0, 2**62),
+        run=tuple(as_text(part, "imported.runs.run") for part in as_list(run, "imported.runs.run", "a list of texts")),
+        **texts,
+        seed=seed if seed is None else as_whole(seed, "imported.runs.seed", 0, 2**63 - 1),
+        repeat=as_whole(table["repeat"], "imported.runs.repeat", 0, 2**62),
     )

@@ -31,8 +31,8 @@ __all__ = [
     "OWN",
     "RUNNING",
     "AbstractTracker",
-    "Axis",
     "Chosen",
+    "GrowingSeries",
     "TrackedRun",
     "TrackedSeries",
     "Written",
@@ -71,7 +71,7 @@ class TrackedSeries:
     values: Numbers
 
 
-class Axis:
+class GrowingSeries:
     """A series that is being read, a point at a time."""
 
     __slots__ = ("steps", "times", "values")

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from isorun.errors import InputError
-from isorun.share.trackers import MICROSECONDS, AbstractTracker, Axis, Chosen, TrackedRun, number_of, shown_where
+from isorun.share.trackers import (
+    MICROSECONDS,
+    AbstractTracker,
+    Chosen,
+    GrowingSeries,
+    TrackedRun,
+    number_of,
+    shown_where,
+)
 from isorun.share.trackers.own_packages import asked_of_package
 from isorun.study.records import RunState
 
@@ -38,9 +46,9 @@ class Aim(AbstractTracker):
 
 
 def _run(row: Mapping[str, Any]) -> TrackedRun:
-    axes: dict[str, Axis] = {}
+    axes: dict[str, GrowingSeries] = {}
     for name, steps, times, values in row["series"]:
-        axis = axes[name] = Axis()
+        axis = axes[name] = GrowingSeries()
         for step, time, value in zip(steps, times, values, strict=True):
             number, moment = number_of(value), number_of(time)
             if number is not None:

@@ -14,7 +14,7 @@ from isorun.errors import InputError
 from isorun.share.trackers import shown_where
 from isorun.sources.trackers import DATABASE, opened_database
 
-__all__ = ["asked_database", "database_of", "has_tables", "plain_files", "read_text", "refuse_missing"]
+__all__ = ["asked_database", "database_of", "has_tables", "plain_files", "refuse_missing", "small_text"]
 
 _STEPS: Final = 20_000_000
 _LONGEST: Final = 1 << 28
@@ -79,7 +79,7 @@ def plain_files(folder: Path) -> Iterator[Path]:
                 continue
 
 
-def read_text(path: Path, longest: int = 1 << 26) -> str:
+def small_text(path: Path, longest: int = 1 << 26) -> str:
     """The text of a small file; what is no text stands as a sign for that."""
     try:
         if path.stat().st_size > longest:

@@ -19,14 +19,14 @@ from urllib.parse import unquote, urlsplit
 from isorun.errors import InputError
 from isorun.share.trackers import (
     AbstractTracker,
-    Axis,
     Chosen,
+    GrowingSeries,
     TrackedRun,
     Written,
     shown_where,
 )
 from isorun.share.trackers.foreign_files import asked_database, has_tables
-from isorun.share.trackers.mlflow_writing import ADDED_TAGS, fine_again, restored, write_runs
+from isorun.share.trackers.mlflow_writing import ADDED_TAGS, fine_again, restored, write_by_client
 from isorun.study.records import RunState
 
 __all__ = ["Mlflow", "states_of_mlflow", "tracked_run"]
@@ -70,7 +70,7 @@ class Mlflow(AbstractTracker):
 
     def write(self, runs: Iterable[TrackedRun], chosen: Chosen) -> Written:
         """New runs in the database, folder or server there, made by MLflow's client."""
-        return write_runs(self, runs, chosen)
+        return write_by_client(self, runs, chosen)
 
 
 def _path_of(where: str) -> Path:
@@ -104,7 +104,7 @@ def tracked_run(
     times: tuple[object, object],
     params: Mapping[str, str],
     tags: Mapping[str, str],
-    points: Mapping[str, Axis],
+    points: Mapping[str, GrowingSeries],
     left_out: Iterable[str] = (),
 ) -> TrackedRun:
     """A run of MLflow from what its database, files and server all know. times: its begin and end in milliseconds."""
@@ -215,9 +215,9 @@ def _asked(database: sqlite3.Connection, sql: str, ids: list[str]) -> Iterator[t
     return database.execute(sql.format(", ".join("?" * len(ids))), ids)
 
 
-def _points(database: sqlite3.Connection, ids: list[str]) -> dict[str, dict[str, Axis]]:
+def _points(database: sqlite3.Connection, ids: list[str]) -> dict[str, dict[str, GrowingSeries]]:
     """By run, then metric: in the order in which they were logged."""
-    found: dict[str, dict[str, Axis]] = {}
+    found: dict[str, dict[str, GrowingSeries]] = {}
     asked = (
         "SELECT run_uuid, key, value, timestamp, step, is_nan FROM metrics "
         "WHERE run_uuid IN ({}) ORDER BY run_uuid, rowid"
@@ -226,7 +226,7 @@ def _points(database: sqlite3.Connection, ids: list[str]) -> dict[str, dict[str,
         axes = found.setdefault(run_id, {})
         axis = axes.get(key)
         if axis is None:
-            axis = axes[key] = Axis()
+            axis = axes[key] = GrowingSeries()
         if is_nan:
             value = math.nan  # noqa: PLW2901
         elif abs(value) == _LARGEST:

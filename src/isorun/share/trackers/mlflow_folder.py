@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from isorun.errors import InputError
-from isorun.share.trackers import Axis, Chosen, TrackedRun, shown_where
-from isorun.share.trackers.foreign_files import plain_files, read_text, refuse_missing
+from isorun.share.trackers import Chosen, GrowingSeries, TrackedRun, shown_where
+from isorun.share.trackers.foreign_files import plain_files, refuse_missing, small_text
 from isorun.share.trackers.mlflow import tracked_run
 from isorun.sources.trackers import mlflow_row
 
@@ -53,15 +53,15 @@ def read_folder(folder: Path, tracker: Mlflow, chosen: Chosen) -> Iterator[Track
 
 def _run(folder: Path, meta: dict[str, str], experiment: str) -> TrackedRun:
     texts = {
-        kind: {_name(path, folder / kind): read_text(path).removesuffix("\n") for path in plain_files(folder / kind)}
+        kind: {_name(path, folder / kind): small_text(path).removesuffix("\n") for path in plain_files(folder / kind)}
         for kind in ("params", "tags")
     }
     left_out = [f"the artifact {_name(path, folder / 'artifacts')}" for path in plain_files(folder / "artifacts")]
-    points: dict[str, Axis] = {}
+    points: dict[str, GrowingSeries] = {}
     for path in plain_files(folder / "metrics"):
         name = _name(path, folder / "metrics")
-        axis = points[name] = Axis()
-        for number, line in enumerate(read_text(path, 1 << 30).splitlines(), start=1):
+        axis = points[name] = GrowingSeries()
+        for number, line in enumerate(small_text(path, 1 << 30).splitlines(), start=1):
             row = mlflow_row(line.split())
             if row is None:
                 left_out.append(f"line {number} of the metric {name}, which is no value")
@@ -94,7 +94,7 @@ def _meta(path: Path) -> dict[str, str]:
     """The keys of a flat YAML file as MLflow writes it: a key a line, long texts over several."""
     found: dict[str, str] = {}
     last = ""
-    for line in read_text(path, 1 << 20).splitlines():
+    for line in small_text(path, 1 << 20).splitlines():
         if line.startswith("  ") and last:
             found[last] += f" {line.strip()}"
         elif match := _LINE.fullmatch(line):

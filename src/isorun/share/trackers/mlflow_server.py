@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlencode, urlsplit
 
 from isorun.errors import InputError
-from isorun.share.trackers import Axis, Chosen, TrackedRun, number_of
+from isorun.share.trackers import Chosen, GrowingSeries, TrackedRun, number_of
 from isorun.share.trackers.mlflow import tracked_run
 
 if TYPE_CHECKING:
@@ -118,10 +118,10 @@ def _whole(value: Any) -> int | None:
 def _run(server: _Server, item: Mapping[str, Any], experiment: str) -> TrackedRun:
     info, data = item.get("info", {}), item.get("data", {})
     run_id = str(info.get("run_id") or info.get("run_uuid"))
-    points: dict[str, Axis] = {}
+    points: dict[str, GrowingSeries] = {}
     for metric in data.get("metrics", []):
         key = str(metric["key"])
-        axis = points[key] = Axis()
+        axis = points[key] = GrowingSeries()
         asked = {"run_id": run_id, "metric_key": key, "max_results": _HISTORY}
         for point in server.pages("GET", "metrics/get-history", asked, "metrics"):
             value = number_of(point.get("value", 0.0))

@@ -23,7 +23,7 @@ from isorun.study.records import RunState
 if TYPE_CHECKING:
     from isorun.share.trackers.mlflow import Mlflow
 
-__all__ = ["ADDED_TAGS", "KEPT_TAG", "fine_again", "restored", "write_runs"]
+__all__ = ["ADDED_TAGS", "KEPT_TAG", "fine_again", "restored", "write_by_client"]
 
 KEPT_TAG: Final = "isorun.kept"
 ADDED_TAGS: Final = ("mlflow.runName", "mlflow.user")
@@ -34,7 +34,7 @@ _NO_NAME: Final = re.compile(r"[^\w.\-/: ]")
 _STATUS: Final = {RunState.FINISHED: "FINISHED", RunState.FAILED: "FAILED", None: "RUNNING"}
 
 
-def write_runs(tracker: Mlflow, runs: Iterable[TrackedRun], chosen: Chosen) -> Written:
+def write_by_client(tracker: Mlflow, runs: Iterable[TrackedRun], chosen: Chosen) -> Written:
     """New runs, each with a new id of MLflow's."""
     left_out: Counter[str] = Counter()
     counted: Counter[str] = Counter()

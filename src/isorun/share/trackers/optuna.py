@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import InputError
-from isorun.share.trackers import AbstractTracker, Axis, Chosen, TrackedRun, shown_where, unix_microseconds
+from isorun.share.trackers import AbstractTracker, Chosen, GrowingSeries, TrackedRun, shown_where, unix_microseconds
 from isorun.share.trackers.foreign_files import asked_database, database_of, has_tables, refuse_missing
 from isorun.sources.trackers import DATABASE
 from isorun.study.records import RunState
@@ -94,7 +94,7 @@ class Optuna(AbstractTracker):
 
 def _run(study: _Kept, trial: _Trial) -> TrackedRun:
     names = study.objectives()
-    reported = Axis()
+    reported = GrowingSeries()
     for step, value in sorted(trial.reported.items()):
         reported.add(step, None, value)
     state, reason = {

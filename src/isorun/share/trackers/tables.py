@@ -19,8 +19,8 @@ from typing import Any, Final
 from isorun.errors import InputError, MissingExtra, known_names
 from isorun.share.trackers import (
     AbstractTracker,
-    Axis,
     Chosen,
+    GrowingSeries,
     TrackedRun,
     TrackedSeries,
     Written,
@@ -241,10 +241,10 @@ def _values(runs: Iterable[TrackedRun]) -> Iterator[_Row]:
 
 
 def _points(rows: Iterable[_Row], shown: str) -> dict[str, dict[str, TrackedSeries]]:
-    axes: dict[str, dict[str, Axis]] = {}
+    axes: dict[str, dict[str, GrowingSeries]] = {}
     for number, row in enumerate(rows, start=2):
         try:
-            axis = axes.setdefault(str(row["run_id"]), {}).setdefault(str(row["metric"]), Axis())
+            axis = axes.setdefault(str(row["run_id"]), {}).setdefault(str(row["metric"]), GrowingSeries())
             axis.add(float(row["step"]), _time(row.get("time")), float(row["value"]))
         except (KeyError, ValueError) as error:
             raise InputError(f"row {number} of {shown} is no value of a run", found=str(error)) from None

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import InputError
-from isorun.share.trackers import MICROSECONDS, AbstractTracker, Axis, Chosen, TrackedRun, shown_where
+from isorun.share.trackers import MICROSECONDS, AbstractTracker, Chosen, GrowingSeries, TrackedRun, shown_where
 from isorun.share.trackers.foreign_files import plain_files, refuse_missing
-from isorun.sources.tensorboard import MalformedMessage, Record, TornRecord, fields, records, scalars_in
+from isorun.sources import tensorboard as event_files
+from isorun.sources.tensorboard import MalformedMessage, Record, TornRecord, fields, scalars_in
 from isorun.study.records import RunState
 
 __all__ = ["TensorBoard"]
@@ -85,7 +86,7 @@ class _Reading:
     def __init__(self, folder: Path, root: Path) -> None:
         self._folder = folder
         self._name, self._experiment = _shown(folder, root), root.resolve().name or "tensorboard"
-        self._axes: dict[str, Axis] = {}
+        self._axes: dict[str, GrowingSeries] = {}
         self._params: dict[str, Any] = {}
         self._left_out: dict[str, int] = {}
         self._times: list[int] = []
@@ -101,7 +102,7 @@ class _Reading:
         self._host = self._host or ".".join(parts[place + 2 : -2])
         try:
             with path.open("rb") as file:
-                for record in records(file):
+                for record in event_files.records(file):
                     self._take_event(record, prefix)
         except (TornRecord, MalformedMessage, struct.error) as error:
             self._leave_out(f"what follows a torn record of {path.name} ({error})")
@@ -114,7 +115,7 @@ class _Reading:
             raise TornRecord(f"byte {record.offset}: the checksum of a record is wrong")
         for scalar in scalars:
             time = round(scalar.wall_time * MICROSECONDS) if abs(scalar.wall_time) < _LATEST else 0
-            self._axes.setdefault(prefix + scalar.tag, Axis()).add(scalar.step, time, scalar.value)
+            self._axes.setdefault(prefix + scalar.tag, GrowingSeries()).add(scalar.step, time, scalar.value)
             self._times.append(time)
         if not scalars:
             self._take_other(record.data)

@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import InputError, MissingExtra, known_names
-from isorun.share.trackers import AbstractTracker, Axis, Chosen, TrackedRun, number_of, shown_where, unix_microseconds
+from isorun.share.trackers import (
+    AbstractTracker,
+    Chosen,
+    GrowingSeries,
+    TrackedRun,
+    number_of,
+    shown_where,
+    unix_microseconds,
+)
 from isorun.share.trackers.foreign_files import asked_database, has_tables
 from isorun.sources.objects import flattened
 from isorun.study.records import RunState
@@ -127,7 +135,7 @@ def _id(row: _Row) -> str:
 
 
 def _run(project: str, run_id: str, name: str, rows: list[_Row], config: Mapping[str, Any]) -> TrackedRun:
-    axes: dict[str, Axis] = {}
+    axes: dict[str, GrowingSeries] = {}
     left_out: dict[str, int] = {}
     times = []
     for row in rows:
@@ -138,7 +146,7 @@ def _run(project: str, run_id: str, name: str, rows: list[_Row], config: Mapping
             if number is None:
                 left_out[key] = left_out.get(key, 0) + 1
             else:
-                axes.setdefault(key, Axis()).add(float(row.get("step") or 0), time, number)
+                axes.setdefault(key, GrowingSeries()).add(float(row.get("step") or 0), time, number)
     own = {key: value for key, value in config.items() if not key.startswith("_")}
     tags = {
         f"trackio{key.lower()}".replace("_", ".", 1): str(value)

@@ -16,8 +16,8 @@ from isorun.errors import InputError
 from isorun.share.trackers import (
     MICROSECONDS,
     AbstractTracker,
-    Axis,
     Chosen,
+    GrowingSeries,
     TrackedRun,
     Written,
     number_of,
@@ -76,9 +76,9 @@ class Wandb(AbstractTracker):
 
     def write(self, runs: Iterable[TrackedRun], chosen: Chosen) -> Written:  # noqa: ARG002 - it needs no package
         """Folders `offline-run-…` that `wandb sync` uploads."""
-        from isorun.share.trackers.wandb_writing import write_runs  # noqa: PLC0415  only who exports
+        from isorun.share.trackers.wandb_writing import write_offline  # noqa: PLC0415  only who exports
 
-        return write_runs(self, runs)
+        return write_offline(self, runs)
 
 
 class _Log:
@@ -93,7 +93,7 @@ class _Log:
         self.config: dict[str, Any] = {}
         self.summary: dict[str, Any] = {}
         self.tags: dict[str, str] = {}
-        self.axes: dict[str, Axis] = {}
+        self.axes: dict[str, GrowingSeries] = {}
         self.directions: dict[str, str] = {}
         self.left_out: dict[str, int] = {}
         self.last = 0
@@ -221,7 +221,7 @@ class _Log:
             if name.startswith(_INTERNAL) or (kind is not None and not name.endswith("/_type")):
                 continue
             if kind is None and number is not None:
-                self.axes.setdefault(name, Axis()).add(at or 0.0, time, number)
+                self.axes.setdefault(name, GrowingSeries()).add(at or 0.0, time, number)
             else:
                 self._leave_out(f"{_kind_of(kind or value)} logged as {name.removesuffix('/_type')}")
 
@@ -240,7 +240,7 @@ class _Log:
         began_before = (self.started or 0) <= (later.started or 0)
         first, second = (self, later) if began_before else (later, self)
         for name, axis in second.axes.items():
-            known = first.axes.setdefault(name, Axis())
+            known = first.axes.setdefault(name, GrowingSeries())
             known.steps.extend(axis.steps)
             known.values.extend(axis.values)
             known.times.extend(axis.times)
@@ -273,7 +273,7 @@ class _Log:
             state=state,
             reason="" if not self.exit else str(kept.get("reason", f"W&B has the exit code {self.exit}")),
             started=self.started,
-            ended=None if state is None else ended or None,
+            ended=None if state is None else kept.get("ended", ended or None),
             params=own,
             tags={**tags, **texts},
             series={name: axis.series(timed=name not in untimed) for name, axis in self.axes.items()},

@@ -27,7 +27,7 @@ from isorun.study.records import RunState
 if TYPE_CHECKING:
     from isorun.share.trackers.wandb import Wandb
 
-__all__ = ["write_runs"]
+__all__ = ["write_offline"]
 
 _BLOCK: Final = 32_768
 _HEADER: Final = struct.Struct("<IHB")
@@ -39,7 +39,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def write_runs(tracker: Wandb, runs: Iterable[TrackedRun]) -> Written:
+def write_offline(tracker: Wandb, runs: Iterable[TrackedRun]) -> Written:
     """A folder for every run below the one that is named; what is there already is left alone."""
     top = Path(tracker.where)
     if top.exists() and not top.is_dir():
@@ -165,6 +165,9 @@ def _run_record(run: TrackedRun, run_id: str) -> bytes:
         "results": [name for name, value in run.results.items() if last.get(name) == repr(value)],
     }
     kept: dict[str, Any] = {name: value for name, value in told.items() if value}
+    latest = max((max(series.times) for series in run.series.values() if series.times), default=run.started or 0)
+    if run.state is not None and (run.ended is None or run.ended < latest):
+        kept["ended"] = run.ended
     if run.state not in (RunState.FINISHED, None):
         kept |= {"state": str(run.state), "reason": run.reason}
     config: dict[str, Any] = {**run.params, **({KEPT: kept} if kept else {})}
