@@ -12,10 +12,10 @@ import isorun
 
 ROOT = Path(isorun.__file__).parent
 LAYERS = [
-    {"__main__", "testing"},
+    {"__main__", "testing", "pytest_plugin"},
     {"cli"},
-    {"deciding", "bisecting", "claiming", "pricing", "reproducing", "share"},
-    {"questions", "in_progress", "describing", "stats"},
+    {"deciding", "bisecting", "checking", "claiming", "pricing", "reproducing", "share", "taking"},
+    {"questions", "in_progress", "stopping", "describing", "stats", "baselines", "offers"},
     {"workflow"},
     {"repair"},
     {"reuse", "scheduling"},
@@ -28,12 +28,13 @@ LAYERS = [
     {"environments", "sources"},
     {"study"},
     {"plugins"},
+    {"frameworks"},
     {"errors", "worker"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 ANALYSIS = ROOT / "analysis"
 ANALYSIS_LAYERS = [
-    {"factors", "descriptions"},
+    {"factors", "descriptions", "checks"},
     {"studies", "planning", "comparison", "environments", "prices"},
     {"sequential", "leaderboards", "agreements"},
     {"pairwise", "spreads", "mixed"},

@@ -126,6 +126,36 @@ def test_a_failed_run_is_tried_again_as_often_as_the_policy_says():
     assert [final for cell, _, final in agenda.heard if cell == failing] == [False, False, True]
 
 
+class LosingExecutor(StubExecutor):
+    """Loses the run of one cell so many times."""
+
+    def __init__(self, cell_id, times, **options):
+        super().__init__(**options)
+        self.cell_id, self.times = cell_id, times
+
+    def _run(self, job, tell):
+        if job.cell.id != self.cell_id or job.attempt > self.times:
+            super()._run(job, tell)
+            return
+        with self.lock:
+            self.at_once -= 1
+        record = make_record(job.cell, attempt=job.attempt, state=RunState.INTERRUPTED, reason="NODE_FAIL")
+        tell(RunEnded(job.run_id, record, lost=True))
+
+
+@pytest.mark.parametrize(("times", "finished"), [(1, 3), (3, 3), (4, 2), (9, 2)])
+def test_a_run_that_its_place_lost_is_made_again_three_times_apart_from_retries(times, finished):
+    study = study_of(3)
+    lost = cells_of(study)[1].id
+    agenda = Listening(cells_of(study))
+    outcome, executor, store = carried(study, LosingExecutor(lost, times), agenda=agenda)
+    assert outcome.count(RunState.FINISHED) == finished
+    assert executor.executed.count(lost) == min(times, 3) + 1
+    heard = [final for cell, _, final in agenda.heard if cell == lost]
+    assert heard == [False] * (len(heard) - 1) + [True]
+    assert [record.reason for record in store.records([lost])][: min(times, 4)] == ["NODE_FAIL"] * min(times, 4)
+
+
 def test_a_retry_that_succeeds_ends_the_trying():
     executor = StubExecutor(state_of=lambda job: RunState.FINISHED if job.attempt == 2 else RunState.FAILED)
     outcome, _, _ = carried(study_of(1, retries=5), executor)

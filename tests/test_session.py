@@ -99,12 +99,31 @@ def test_an_executor_is_named_by_the_scheme_of_a_url_and_gets_all_of_it(isorun, 
     given = []
 
     def load(_, name, **__):
-        return lambda options: given.append((name, options.url)) or InstantExecutor(lambda _: Computed())
+        return lambda options: (
+            given.append((name, options.url, options.settings)) or InstantExecutor(lambda _: Computed())
+        )
 
     monkeypatch.setattr(plugins, "load", load)
-    for asked in ("coins", "coins://", "SLURM://gpu?account=x"):
+    for asked in ("coins", "coins://", "COINS://gpu?account=x&time=2h"):
         open_executor(asked, ExecutorOptions(tmp_path)).close()
-    assert given == [("coins", ""), ("coins", "coins://"), ("slurm", "SLURM://gpu?account=x")]
+    told = {"account": "x", "time": "2h"}
+    assert given == [("coins", "", {}), ("coins", "coins://", {}), ("coins", "COINS://gpu?account=x&time=2h", told)]
+
+
+def test_a_setting_of_an_executor_has_one_value(tmp_path):
+    with pytest.raises(PluginError, match="'time' has two values"):
+        open_executor("coins://?time=2h&time=3h", ExecutorOptions(tmp_path))
+
+
+def test_what_is_said_of_a_cluster_goes_to_its_executor_and_is_refused_on_this_machine(isorun, tmp_path):
+    (tmp_path / "train.py").write_text("print('acc: 0.75')")
+    words = ("--partition", "gpu", "--time", "2h", "--", "python", "train.py")
+    done = isorun("run", "--executor", "coins", *words)
+    assert done.returncode == 0, done.stderr
+    refused = isorun("run", *words)
+    assert refused.returncode == 2
+    assert "--partition, --time" in refused.stderr
+    assert "--executor slurm or ray" in refused.stderr
 
 
 @pytest.mark.parametrize("words", [("report", "s.toml"), ("report", "s"), ("run", "s.toml", "--dry-run"), ("status",)])
@@ -156,7 +175,7 @@ def test_a_paper_of_another_distribution_is_listed_and_reproduced(isorun):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--executor", "coin"), ["no executor 'coin'", "local, apart, coins, torn", "did you mean 'coins'"]),
+        (("--executor", "coin"), ["no executor 'coin'", "local, slurm, apart, coins, torn", "did you mean 'coins'"]),
         (("--executor", "torn"), ["executor 'torn' of the distribution isorun-example cannot be loaded", "nowhere"]),
         (("--store", "box://here"), ["no store 'box'", "folder, postgresql, postgres, shelf"]),
         (("--executor", "coin://fair"), ["no executor 'coin'", "did you mean 'coins'"]),

@@ -207,12 +207,14 @@ def _fit(char: str) -> str:
 
 
 _PASSWORD_OF_URL: Final = re.compile(r"([A-Za-z][\w+.-]*://[^\s:@/?#]*):\S*@")
+# What stands where a port would and is none may be a password whose host was forgotten.
+_NO_PORT: Final = re.compile(r"""([A-Za-z][\w+.-]*://[^\s:@/?#\[]+):(?!\d*(?:[/?#\s'",;)]|$)|\*\*\*)[^\s/?#'",;)]+""")
 _PASSWORD_OPTION: Final = re.compile(r"(?i)((?:^|[?&\s])(?:ssl)?password=)[^&\s]*")
 
 
 def without_passwords(text: str) -> str:
     """The text without the passwords of URLs (`postgresql://user:password@host`); rather too much of one is hidden."""
-    return _PASSWORD_OPTION.sub(r"\1***", _PASSWORD_OF_URL.sub(r"\1:***@", text))
+    return _PASSWORD_OPTION.sub(r"\1***", _NO_PORT.sub(r"\1:***", _PASSWORD_OF_URL.sub(r"\1:***@", text)))
 
 
 def known_names(name: object, known: Iterable[str]) -> str:

@@ -1,6 +1,7 @@
 """Scheduling: the one loop that carries cells out.
 
-An agenda says which cells are next and hears every record: a list (isorun run), a rule (isorun decide), a search.
+An agenda says which cells are next and hears every record: a list (isorun run), a rule (isorun decide), a search, what
+a store has left (isorun worker).
 The loop claims its cells in the store, submits jobs to the executor, waits for what the runs tell, makes every record
 durable, and then tells agenda and observer. One thread does all of this, so that nothing in it needs a lock; what other
 threads have to say, and Ctrl-C, arrives in one queue.
@@ -35,10 +36,14 @@ from isorun.study.records import Note, RunRecord, RunState
 if TYPE_CHECKING:
     from isorun.analysis.evidence import Condition
 
-__all__ = ["INTERRUPTED", "AbstractAgenda", "CellList", "Observer", "Outcome", "carry_out", "row_text"]
+__all__ = ["INTERRUPTED", "LEFT", "AbstractAgenda", "CellList", "Observer", "Outcome", "carry_out", "row_text"]
 
 INTERRUPTED: Final = "interrupted"
+LEFT: Final = "left"
+"""What `Outcome.stopped` begins with where runs go on without this process: the same command comes back to them."""
 _LOOK_AGAIN_SECONDS: Final = 0.5
+_LOST_TRIES: Final = 3
+"""How often a cell is tried again after the place of its run lost it: what is lost ever again is no accident."""
 _GIVE_UP_SECONDS: Final = 20.0
 """How long runs may take to end after an error: longer than executors wait between asking and killing."""
 _CONTENT_ERRORS: Final = (ValueError, TypeError, OverflowError, RecursionError, AttributeError, LookupError)
@@ -60,6 +65,10 @@ class AbstractAgenda(abc.ABC):
     @abc.abstractmethod
     def hear(self, record: RunRecord, *, final: bool) -> None:
         """A record of a proposed cell, also one that somebody else made. final: no attempt at the cell follows it."""
+
+    def claimed(self, cell: Cell) -> Claim | None:  # noqa: ARG002 - for those who override
+        """The claim that the agenda itself has taken of a proposed cell; the base leaves claiming to the loop."""
+        return None
 
     def hear_rows(self, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> bool:  # noqa: ARG002 - for those who override
         """What a running training logged, the latest last. True stops this run, which ends as interrupted.
@@ -181,17 +190,21 @@ class Outcome:
 def carry_out(
     agenda: AbstractAgenda,
     session: Session,
-    study: Study,
+    study: Study | Callable[[Cell], Study],
     observer: Observer | None = None,
     *,
     before_first: Callable[[], None] = lambda: None,
+    detach: bool = False,
 ) -> Outcome:
     """Run what the agenda proposes, by the policy of the study, until each cell is done or something stops the work.
 
-    Ctrl-C, SIGTERM and SIGHUP ask the runs to stop and record them as interrupted; the second of them kills the runs.
-    before_first: called once, before the first run starts, or in the end where none had to.
+    study: that of all cells, or what says it of a cell, where an agenda has cells of several. Ctrl-C, SIGTERM and
+    SIGHUP ask the runs to stop and record them as interrupted; the second of them kills the runs.
+    Where runs outlive this process (`AbstractExecutor.stays`) they are left as they are instead, and found again.
+    before_first: called once, before the first run starts, or in the end where none had to. detach: leave as soon as
+    all that can be submitted is.
     """
-    return _Loop(agenda, session, study, observer or Observer(), before_first).carry_out()
+    return _Loop(agenda, session, study, observer or Observer(), before_first, detach=detach).carry_out()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,15 +229,18 @@ class _Loop:
         self,
         agenda: AbstractAgenda,
         session: Session,
-        study: Study,
+        study: Study | Callable[[Cell], Study],
         observer: Observer,
         before_first: Callable[[], None],
+        *,
+        detach: bool = False,
     ) -> None:
         self._before_first: Callable[[], None] | None = before_first
+        self._detach = detach
         self._agenda = agenda
         self._session = session
         self._store = session.store
-        self._study = study
+        self._study_of: Callable[[Cell], Study] = (lambda _: study) if isinstance(study, Study) else study
         self._observer = observer
         self._told: queue.SimpleQueue[Event | _StopAsked] = queue.SimpleQueue()
         self._ready: deque[Cell] = deque()
@@ -232,16 +248,17 @@ class _Loop:
         self._held: deque[tuple[float, Cell]] = deque()
         self._running: dict[str, _Running] = {}
         self._tries: Counter[str] = Counter()
+        self._lost: Counter[str] = Counter()
         self._latest_attempts: dict[str, int] = {}
         self._known_holders: dict[str, Holder | None] = {}
-        self._checked: set[tuple[str, str]] = set()
+        self._checked: set[tuple[str, str, int]] = set()
         self._records: list[RunRecord] = []
         self._conditions: list[Condition] = []
         self._elsewhere = self._proposed = self._signals = 0
         # The agenda wanted to know how much room there is, and there was none for it.
         self._turned_away = False
         self._told_of_no_room = False
-        self._closed = False
+        self._closed = self._is_impossible = False
         self._stopped = ""
 
     def carry_out(self) -> Outcome:
@@ -250,13 +267,15 @@ class _Loop:
             try:
                 self._ask_agenda()
                 self._start_runs()
+                if self._detach and self._running:
+                    self._leave()
                 while self._running or (self._is_something_left() and not self._stopped):
                     self._hear(self._next_told())
                     self._start_runs()
                 if not self._stopped:
                     self._begin()
             except BaseException:
-                self._give_up()
+                self._leave_or_give_up()
                 raise
         return Outcome(tuple(self._records), self._elsewhere, self._stopped, self._proposed, tuple(self._conditions))
 
@@ -274,20 +293,21 @@ class _Loop:
             self._read_attempts(cells)
             for cell in cells:
                 self._tries.pop(cell.id, None)
+                self._lost.pop(cell.id, None)
             self._observer.work_planned(len(cells) + self._agenda.to_come())
         self._turned_away = self._turned_away or (not self._stopped and self._agenda.is_waiting())
 
     def _refuse_impossible(self, cells: Sequence[Cell]) -> None:
         """A command that cannot begin is refused before a word on runs of it is said, and before it is kept."""
-        new = {(cell.approach, cell.environment) for cell in cells} - self._checked
+        asked = {(cell.approach, cell.environment, id(self._study_of(cell))): cell for cell in cells}
+        new = asked.keys() - self._checked
         self._checked |= new
-        for approach, name in sorted(new):
-            executor, environment = self._session.executor, self._study.environments[name]
+        for approach, name, number in sorted(new):
+            executor, study = self._session.executor, self._study_of(asked[approach, name, number])
+            environment = study.environments[name]
             own = environment if environment.python else replace(environment, python=self._session.python)
             with blaming("executor", executor):
-                executor.check_command(
-                    self._study.approaches[approach].command, own, Path(self._study.folder).resolve()
-                )
+                executor.check_command(study.approaches[approach].command, own, Path(study.folder).resolve())
 
     def _read_attempts(self, cells: Sequence[Cell]) -> None:
         """Which attempts at these cells are known, so that those of others which follow are told from earlier ones."""
@@ -323,9 +343,11 @@ class _Loop:
         return None
 
     def _serve(self, cell: Cell) -> None:
-        """Start a run of the cell, unless somebody else has it or has done it."""
+        """Start a run of the cell, unless somebody else has it or has done it; or come back to one that goes on."""
+        if self._come_back_to(cell):
+            return
         with blaming("store", self._store):
-            claim = self._store.claim(cell.id)
+            claim = self._agenda.claimed(cell) or self._store.claim(cell.id)
         if claim is None:
             self._look_again(cell)
             return
@@ -343,6 +365,26 @@ class _Loop:
         self._release(claim)
         self._leave_to_others(by_others)
 
+    def _come_back_to(self, cell: Cell) -> bool:
+        """Wait for a run of the cell that an earlier isorun submitted and left, as the attempt that it is."""
+        executor = self._session.executor
+        if not executor.stays:
+            return False
+        with blaming("executor", executor):
+            job = executor.in_flight(cell.id)
+        if job is None:
+            return False
+        with blaming("store", self._store):
+            claim = self._store.claim_again(cell.id, job.attempt)
+        if claim is None:
+            return False
+        try:
+            self._submit_job(job, claim)
+        except BaseException:
+            self._free(job.run_id)
+            raise
+        return True
+
     def _begin(self) -> None:
         """What comes before the first run; the executor is open by then."""
         before, self._before_first = self._before_first, None
@@ -350,10 +392,13 @@ class _Loop:
             before()
 
     def _submit(self, cell: Cell, claim: Claim) -> None:
-        self._begin()
         seed = secrets.randbelow(2**31) if cell.seed is None else cell.seed
-        job = job_of(self._study, cell, claim.attempt, seed).with_python(self._session.python)
-        self._latest_attempts[cell.id] = claim.attempt
+        job = job_of(self._study_of(cell), cell, claim.attempt, seed).with_python(self._session.python)
+        self._submit_job(job, claim)
+
+    def _submit_job(self, job: Job, claim: Claim) -> None:
+        self._begin()
+        self._latest_attempts[job.cell.id] = claim.attempt
         self._running[job.run_id] = _Running(job, claim)
         self._told_of_no_room = False
         executor = self._session.executor
@@ -416,6 +461,8 @@ class _Loop:
             self._observer.waiting_for_room()
 
     def _tell_whom_we_wait_for(self) -> None:
+        if not self._held:
+            return
         with blaming("store", self._store):
             holders = {holder.cell_id: holder for holder in self._store.holders()}
         for _, cell in self._held:
@@ -435,22 +482,24 @@ class _Loop:
                 self._observer.rows_logged(cell, rows)
                 if self._agenda.hear_rows(cell, rows):
                     self._stop_run(run_id)
-            case RunEnded(run_id, record) if run_id in self._running:
-                self._end(self._running.pop(run_id), record)
+            case RunEnded(run_id, record, lost) if run_id in self._running:
+                self._end(self._running.pop(run_id), record, lost=lost)
             case ExecutorFailed(error, run_id):
                 self._free(run_id)
+                self._is_impossible = True
                 raise error
             case _StopAsked():
                 self._signals += 1
-                self._halt(INTERRUPTED)
-                if self._signals > 1:
-                    self._kill()
+                if not self._leave():
+                    self._halt(INTERRUPTED)
+                    if self._signals > 1:
+                        self._kill()
             case None if self._turned_away:
                 self._ask_agenda()
             case _:
                 pass
 
-    def _end(self, running: _Running, record: RunRecord) -> None:
+    def _end(self, running: _Running, record: RunRecord, *, lost: bool) -> None:
         try:
             kept, is_ours = self._keep(record)
         finally:
@@ -464,8 +513,8 @@ class _Loop:
             self._leave_to_others(record)
             return
         self._records.append(record)
-        final = not self._tries_again(running.cell, record)
-        self._agenda.hear(record, final=final)
+        again = self._tries_lost_again(running.cell) if lost else self._tries_again(running.cell, record)
+        self._agenda.hear(record, final=not again)
         self._ask_agenda()
 
     def _keep(self, record: RunRecord) -> tuple[RunRecord | None, bool]:
@@ -504,12 +553,21 @@ class _Loop:
         if record.state in (RunState.FINISHED, RunState.INTERRUPTED):
             return False
         self._tries[cell.id] += 1
-        if self._tries[cell.id] <= self._study.policy.retries:
+        policy = self._study_of(cell).policy
+        if self._tries[cell.id] <= policy.retries:
             self._ready.append(cell)
             return True
-        if self._study.policy.on_failure == "fail-fast":
+        if policy.on_failure == "fail-fast":
             self._halt(f"{cell.label} failed ({record.reason}) and the policy is fail-fast")
         return False
+
+    def _tries_lost_again(self, cell: Cell) -> bool:
+        """Whether a run whose place lost it is made again; one that somebody stopped meanwhile is not."""
+        self._lost[cell.id] += 1
+        if self._stopped or self._lost[cell.id] > _LOST_TRIES:
+            return False
+        self._ready.append(cell)
+        return True
 
     def _halt(self, reason: str) -> None:
         self._stopped = self._stopped or reason
@@ -530,6 +588,30 @@ class _Loop:
         if self._running and self._session.owns_executor:
             self._session.close()
             self._closed = True
+
+    def _leave(self) -> bool:
+        """Leave runs that go on without this process, free to be come back to; False where none does."""
+        executor = self._session.executor
+        if not self._running or not executor.stays or not self._session.owns_executor:
+            return False
+        with blaming("executor", executor):
+            staying = set(executor.leave()) & self._running.keys()
+        runs = "1 run goes" if len(staying) == 1 else f"{len(staying)} runs go"
+        self._stopped = f"{LEFT}, and {runs} on without isorun"
+        with suppress(queue.Empty):  # what was told before that is recorded now, and not first when somebody comes back
+            while True:
+                if isinstance(told := self._told.get_nowait(), RunEnded):
+                    self._hear(told)
+        for run_id in tuple(self._running):
+            self._free(run_id)
+        return True
+
+    def _leave_or_give_up(self) -> None:
+        """After an error: what goes on without this process is left, unless it is what the error is about."""
+        with suppress(Exception):
+            if not self._is_impossible and self._leave():
+                return
+        self._give_up()
 
     def _give_up(self) -> None:
         """After an error: end the runs, keep what they left as far as that is still possible, and free their cells."""

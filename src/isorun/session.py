@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -66,6 +66,8 @@ _FIRST_SHOWN: Final = 10
 _FOLDER: Final = "folder"
 _POSTGRES: Final = ("postgresql", "postgres")
 _LOCAL: Final = "local"
+_SLURM: Final = "slurm"
+_OWN_EXECUTORS: Final = (_LOCAL, _SLURM)
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
@@ -76,7 +78,7 @@ class ExecutorOptions:
     run_folders: where those of runs lie. jobs: runs at a time. launch: "auto", "warm" or "fresh". devices: "auto",
     "none", or those that may be used ("0,1"). python: what a leading `python` stands for where the study does not say;
     without it, what the PATH says. It goes with every job, so that an executor need not look at it. url: the executor
-    as it was asked for, where that was by a URL.
+    as it was asked for, where that was by a URL. settings: what stands behind the question mark of that URL.
     """
 
     run_folders: Path
@@ -85,6 +87,7 @@ class ExecutorOptions:
     devices: str = "auto"
     python: str = ""
     url: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 class Session:
@@ -207,9 +210,24 @@ def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
     from isorun import plugins
     from isorun.execution import AbstractExecutor
 
-    told = replace(options, url="" if name == asked else asked)
-    executor: AbstractExecutor = plugins.make(plugins.EXECUTORS, name, AbstractExecutor, told, own=(_LOCAL,))
+    told = options if name == asked else replace(options, url=asked, settings=_settings_of(asked))
+    if name == _SLURM:
+        from isorun.execution.slurm import SlurmExecutor
+
+        return SlurmExecutor(told.run_folders, told.settings, url=told.url, jobs=told.jobs)
+    executor: AbstractExecutor = plugins.make(plugins.EXECUTORS, name, AbstractExecutor, told, own=_OWN_EXECUTORS)
     return executor
+
+
+def _settings_of(url: str) -> dict[str, str]:
+    """What stands behind the question mark of an executor's URL; each setting has one value."""
+    from urllib.parse import parse_qsl, urlsplit
+
+    settings: dict[str, str] = {}
+    for name, value in parse_qsl(urlsplit(url).query, keep_blank_values=True):
+        if settings.setdefault(name, value) != value:
+            raise PluginError(f"the executor's setting {name!r} has two values", found=f"{settings[name]}, {value}")
+    return settings
 
 
 def _executor_name(asked: str) -> str:
@@ -226,10 +244,10 @@ def open_session(
     store: str | AbstractStore, executor: str | AbstractExecutor = _LOCAL, options: ExecutorOptions | None = None
 ) -> Iterator[Session]:
     """A store and an executor, opened by name or URL and closed at the end; what others opened stays open."""
-    if isinstance(executor, str) and (name := _executor_name(executor)) != _LOCAL:
+    if isinstance(executor, str) and (name := _executor_name(executor)) not in _OWN_EXECUTORS:
         from isorun import plugins
 
-        plugins.load(plugins.EXECUTORS, name, own=(_LOCAL,))  # a wrong name is refused before a store is made
+        plugins.load(plugins.EXECUTORS, name, own=_OWN_EXECUTORS)  # a wrong name is refused before a store is made
     with ExitStack() as stack:
         opened = stack.enter_context(open_store(store)) if isinstance(store, str) else store
         session = Session(opened, executor, options or ExecutorOptions(runs_folder(store)))

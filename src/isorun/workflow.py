@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from isorun.errors import IsorunError, NothingRecorded, StudyError
+from isorun.errors import IsorunError, NothingRecorded, StudyError, UsageError
 from isorun.scheduling import AbstractAgenda, CellList, Observer, Outcome, carry_out
 from isorun.session import (
     ExecutorOptions,
@@ -73,6 +73,7 @@ __all__ = [
     "missing",
     "more_than",
     "opened",
+    "queue",
     "recent",
     "recorded",
     "records",
@@ -174,6 +175,7 @@ def run(
     observer: Observer | None = None,
     only: Callable[[Cell], bool] | None = None,
     keep_study: bool = False,
+    detach: bool = False,
 ) -> Outcome:
     """Carry out what is missing of the study and keep its records; what there is to know is in its `conditions`.
 
@@ -181,12 +183,13 @@ def run(
     out the runs, `local` or a name that an installed distribution brings. jobs: runs at a time. launch: "auto", "warm"
     (forked from a server that imported the frameworks) or "fresh" (the reference). devices: "auto", "none" or those
     that may be used ("0,1"). only: which cells; all when not given. keep_study: keep the study in its store, so that it
-    can be reported on by its name.
+    can be reported on by its name. detach: on a cluster, return as soon as the runs are queued; the same call comes
+    back to them.
     """
     with opened(study, store) as (declared, place):
         options = session_of(declared, store=place, executor=executor, jobs=jobs, launch=launch, devices=devices)
         with options as session:
-            return run_missing(declared, session, observer, only, keep_study=keep_study)
+            return run_missing(declared, session, observer, only, keep_study=keep_study, detach=detach)
 
 
 def run_missing(
@@ -196,12 +199,20 @@ def run_missing(
     only: Callable[[Cell], bool] | None = None,
     *,
     keep_study: bool = False,
+    detach: bool = False,
 ) -> Outcome:
     """Carry out what is missing of the study in an open session; a search goes on to the end of its trials."""
+    if detach and not session.executor.stays:
+        raise UsageError(
+            "--detach: these runs would end with isorun",
+            allowed="executors whose runs stay, such as --executor slurm",
+            hint="nohup isorun run … & leaves the terminal",
+        )
     if study.searches:
         from isorun.repair.agenda import SearchAgenda
 
-        return carry_out_agenda(SearchAgenda(study, session.store), session, study, observer, keep_study=keep_study)
+        agenda = SearchAgenda(study, session.store)
+        return carry_out_agenda(agenda, session, study, observer, keep_study=keep_study, detach=detach)
     with blaming("store", session.store):
         declared = cells_of(known_to(study, session.store))
         finished = session.store.finished(cell.id for cell in declared)
@@ -209,7 +220,7 @@ def run_missing(
         if observer is not None and cells and finished:
             observer.made_before(len(finished), session.store.records(sorted(finished)[:_LOOKED_AT]))
     _check_environments(study, session, cells)
-    return carry_out_agenda(CellList(cells), session, study, observer, keep_study=keep_study)
+    return carry_out_agenda(CellList(cells), session, study, observer, keep_study=keep_study, detach=detach)
 
 
 def _check_environments(study: Study, session: Session, cells: Sequence[Cell]) -> None:
@@ -229,6 +240,7 @@ def carry_out_agenda(
     observer: Observer | None = None,
     *,
     keep_study: bool = False,
+    detach: bool = False,
 ) -> Outcome:
     """Carry out an agenda on a study, with everything there is to know about its runs in the outcome.
 
@@ -249,7 +261,7 @@ def carry_out_agenda(
             _remember_file(study, store)
 
     # Of what is refused before a run starts (devices that are not there, say), no name is kept.
-    outcome = carry_out(agenda, session, study, observer, before_first=keep)
+    outcome = carry_out(agenda, session, study, observer, before_first=keep, detach=detach)
     with blaming("store", store):
         after = (*outcome.conditions, *_seen_in_runs(study, outcome), *store_conditions(store))
         misnamed = any(condition.code == "metric-not-logged" for condition in (*before, *after))
@@ -290,12 +302,21 @@ def _seen_in_runs(study: Study, outcome: Outcome) -> tuple[Condition, ...]:
     logged = {name for record in outcome.records for name in (*record.results, *record.series)}
     as_declared = not outcome.records or logged.issuperset(study.metrics)
     asked = any(environment.switches for environment in study.environments.values())
-    met = any("files" in record.environment for record in outcome.records)
-    if as_declared and not asked and not met and not any(noted) and not any(restarts):
-        return ()
+    finished = [record for record in outcome.records if record.state is RunState.FINISHED]
+    if as_declared and not asked and not any(noted) and not any(restarts):
+        return _met_in_files(finished)
     from isorun.analysis.studies.conditions import told_at_once
 
-    return told_at_once(study, [record for record in outcome.records if record.state is RunState.FINISHED])
+    return told_at_once(study, finished)
+
+
+def _met_in_files(records: Sequence[RunRecord]) -> tuple[Condition, ...]:
+    """Runs that met in a file; it takes no statistics to see that, and most trainings write some file."""
+    if not any("files" in record.environment for record in records):
+        return ()
+    from isorun.analysis.evidence.shared_files import shared_file_conditions
+
+    return tuple(shared_file_conditions(records))
 
 
 def session_of(
@@ -531,27 +552,68 @@ def remember(study: Study, *, store: Store = None, metrics: Mapping[str, Any] | 
                 judged_before = document_of(before)["metrics"]
                 study = together(study, before)
         study = study if metrics is None else changed(study, metrics=dict(metrics))
-        document = {"folder": str(Path(study.folder).resolve()), **document_without_secrets(study)}
+        document = {**_place_of(study, opened), **document_without_secrets(study)}
         opened.documents(STUDIES).write(study.name, document)
     return judged_before
 
 
-def _remember_file(study: Study, store: AbstractStore) -> None:
-    """Keep where the study of a file is declared, and how, so that its name says it, too.
+def queue(study: Study, *, store: Store = None) -> tuple[Study, tuple[Cell, ...], tuple[Condition, ...]]:
+    """Keep a study for `isorun worker` and run nothing: the study as kept, its cells that are missing, what to know."""
+    if study.searches:
+        raise StudyError(
+            "a search proposes its trials as results come in, and cannot be left to workers",
+            hint=f"isorun run {study.file or study.name} goes on with it; several at once share its trials",
+        )
+    place = place_of(study, store)
+    with (
+        nullcontext(place) if isinstance(place, AbstractStore) else open_store(place) as found,
+        blaming("store", found),
+    ):
+        study = known_to(study, found)
+        conditions = reuse_conditions(study, found, by_name=not study.file)
+        if not study.file:
+            remember(study, store=found)
+        elif not _remember_file(study, found, queued=True):
+            raise StudyError(
+                f"a study of the name {study.name!r} is kept already, and is that of a command",
+                hint=f"write another name into {study.file}",
+            )
+        return study, missing(study, store=found), conditions
+
+
+def _place_of(study: Study, store: AbstractStore, *, queued: bool = False) -> dict[str, Any]:
+    """Where a kept study lies; where others may carry it out, also which code that was, so that theirs is the same."""
+    place: dict[str, Any] = {"folder": str(Path(study.folder).resolve())}
+    from isorun.store.folder import FolderStore
+
+    if not queued and isinstance(store, FolderStore):  # one machine's, as a rule: it need not wait for git
+        return place
+    from isorun.reuse import code_of
+
+    code = code_of(study)
+    return {**place, "code": code} if code else place
+
+
+def _remember_file(study: Study, store: AbstractStore, *, queued: bool = False) -> bool:
+    """Keep where the study of a file is declared, and how, so that its name says it, too; whether it is kept now.
 
     What a command was called stays what it is: the file can be named as well.
     """
     if not can_be_kept(study.name):
-        return
+        return False
     with blaming("store", store):
         kept = store.documents(STUDIES)
         try:
             before = kept.read(study.name) if study.name in kept.names() else None
         except IsorunError:  # what cannot be read is told by whoever asks for it
-            return
-        document = {"folder": str(Path(study.folder).resolve()), "file": study.file, **document_without_secrets(study)}
-        if before is None or ("file" in before and before != document):
+            return False
+        if before is not None and "file" not in before:
+            return False
+        place = {**_place_of(study, store, queued=queued), "file": study.file}
+        document = {**place, **document_without_secrets(study)}
+        if before != document:
             kept.write(study.name, document)
+    return True
 
 
 def recent(store: Store = None) -> tuple[str, ...]:

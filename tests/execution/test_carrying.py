@@ -61,6 +61,8 @@ def test_a_job_travels_as_json(command, env, numbers, limit):
     environment = Environment("e", env=env, threads=numbers[0], devices_per_run=numbers[1], memory_bytes=numbers[2])
     sources = Sources(files=("{run_dir}/m.json",), patterns=("x",))
     job = Job(cell, 3, tuple(command), carrying.Path("/w"), 1, environment, Resources(*numbers), limit, sources)
+    assert "executor" not in job.to_json()
+    assert Job.from_json(replace(job, executor="ray").to_json()).executor == "ray"
     assert Job.from_json(json.loads(json.dumps(job.to_json()))) == job
 
 
@@ -238,7 +240,8 @@ def test_a_signal_that_comes_while_runs_are_registered_is_heard():
 @pytest.mark.parametrize("script", ["os.get_terminal_size()", "subprocess.run(['stty', 'size'], check=True)"])
 def test_a_training_that_wants_a_terminal_is_told_that_there_is_none(make_job, local, script):
     record = execute(local(), make_job(script=f"import os, subprocess\n{script}\n"))
-    assert record.reason.endswith("(it asked for a terminal, and runs have none: look for its option to do without)")
+    assert "(it asked for a terminal, and runs have none: look for its option to do without, or " in record.reason
+    assert record.reason.endswith("isorun run … -- script -qec 'COMMAND' /dev/null)")
 
 
 def test_another_error_has_no_remedy(make_job, local):
@@ -541,3 +544,21 @@ def test_the_version_of_code_that_cannot_be_asked_for_is_told_to_who_waits_for_i
     monkeypatch.setattr(assemble, "code_version", fails)
     with closing(CodeVersions()) as versions, pytest.raises(OSError, match="no more processes"):
         versions.ask(tmp_path).result()
+
+
+def test_what_isorun_itself_prints_into_the_folder_is_no_file_of_a_run(tmp_path):
+    """`isorun run … > run.log 2>&1`: the lines there are of all runs."""
+    work, runs = tmp_path / "work", tmp_path / "store" / "runs" / "a"
+    work.mkdir()
+    runs.mkdir(parents=True)
+    (work / "metrics.log").write_text("epoch 1 acc: 0.5\n")
+    asked = (
+        "import sys; from pathlib import Path; from isorun.execution.assemble import written_paths; "
+        "print('epoch 1 acc: 0.25', flush=True); "
+        f"found = written_paths(Path({str(work)!r}), Path({str(runs)!r}), 0.0, {{}}); "
+        f"Path({str(tmp_path / 'found')!r}).write_text(' '.join(path.name for path in found))"
+    )
+    with (work / "run.log").open("w") as log:
+        subprocess.run([sys.executable, "-c", asked], stdout=log, stderr=subprocess.STDOUT, check=True)
+    assert (work / "run.log").read_text() == "epoch 1 acc: 0.25\n"
+    assert (tmp_path / "found").read_text() == "metrics.log"

@@ -14,6 +14,7 @@ from dataclasses import replace
 import pytest
 
 from isorun.errors import ExecutionError
+from isorun.execution.assemble import lost_record, read_record
 from isorun.execution.carrying import Workbench, Workshop, carry_out
 from isorun.execution.keeper import processes
 from isorun.execution.local import LocalExecutor
@@ -406,3 +407,17 @@ def test_what_a_run_leaves_in_a_shared_store_is_for_the_group_too(make_job, tmp_
     }
     for path, mode in made.items():
         assert mode == (0o2770 if path.is_dir() else 0o660), path
+
+
+def test_a_run_says_who_carried_it_out_and_lies_where_that_one_says(make_job, tmp_path):
+    def runs(job):
+        return tmp_path / "of" / job.cell.approach
+
+    for called, expected in (("worker", "worker"), ("", None)):
+        with closing(LocalExecutor(runs, called=called)) as executor:
+            record = execute(executor, make_job(script="print('acc: 0.5')"))
+        assert record.where.get("executor") == expected
+        folder = tmp_path / "of" / "a" / record.run_id
+        assert record.where["folder"] == str(folder)
+        assert read_record(folder).where == record.where
+    assert lost_record(make_job(executor="ray"), "gone").where == {"executor": "ray"}

@@ -262,6 +262,10 @@ def declare_session(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -
     parser.add_argument(
         "--executor", default="local", metavar="NAME|URL", help="what carries out runs (default: local)"
     )
+    parser.add_argument("--partition", metavar="NAME", help="of a cluster: the partition that runs are queued in")
+    parser.add_argument("--time", metavar="2h", help="of a cluster: the longest that a run may take")
+    about = "of a cluster: devices (GPUs) of a run whose environment does not say"
+    parser.add_argument("--gpus-per-run", metavar="N", help=about)
     about = "devices (GPUs) that runs may use, divided among them: auto, none, or a list such as 0,1"
     parser.add_argument("--devices", default="auto", metavar="LIST", help=about)
     about = "where records are kept (default: .isorun beside the study)"
@@ -270,8 +274,28 @@ def declare_session(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -
 
 def session_options(options: argparse.Namespace) -> dict[str, Any]:
     """What a session is opened with, as the command line says it."""
-    names = ("store", "executor", "jobs", "launch", "devices")
-    return {name: getattr(options, name) for name in names if hasattr(options, name)}
+    names = ("store", "jobs", "launch", "devices")
+    given = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    return {**given, "executor": _executor(options)} if hasattr(options, "executor") else given
+
+
+def _executor(options: argparse.Namespace) -> str:
+    """The executor as one URL: what options say of a cluster are settings of it."""
+    asked = str(options.executor)
+    settings = {name: getattr(options, name.replace("-", "_"), None) for name in ("partition", "time", "gpus-per-run")}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if not settings:
+        return asked
+    if asked == "local":
+        words = ", ".join(f"--{name}" for name in settings)
+        raise UsageError(
+            f"{words}: for runs on a cluster, and these run on this machine",
+            allowed="--executor slurm or ray; here: --devices, and devices_per_run and time_limit in a study",
+        )
+    from urllib.parse import urlencode
+
+    url = asked if "://" in asked else f"{asked}://"
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(settings)}"
 
 
 def print_json(value: Any) -> None:

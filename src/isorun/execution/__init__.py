@@ -72,7 +72,8 @@ class Job:
 
     command: the approach's argument vector with its secrets, placeholders not filled: `{run_dir}` is known only where
     the run happens. seed: what `{seed}` stands for; at level `default` drawn for this run alone. isolate: whether it
-    works in a copy of the working folder.
+    works in a copy of the working folder. executor: what the record says of who carried it out, `where["executor"]`;
+    empty for `local`. An executor sets it before the job goes on its way.
     """
 
     cell: Cell
@@ -85,6 +86,7 @@ class Job:
     time_limit_seconds: float | None = None
     sources: Sources = field(default_factory=Sources)
     isolate: bool = False
+    executor: str = ""
 
     @property
     def given_seed(self) -> int:
@@ -108,6 +110,11 @@ class Job:
         if not python or self.environment.python:
             return self
         return replace(self, environment=replace(self.environment, python=python))
+
+    @property
+    def made_by(self) -> dict[str, str]:
+        """What `where` of its record says of the executor; nothing for `local`."""
+        return {"executor": self.executor} if self.executor else {}
 
     def filled(self, run_folder: Path) -> Job:
         """The same job with every placeholder replaced, in the command and in the names of files."""
@@ -143,6 +150,7 @@ class Job:
             "time_limit_seconds": self.time_limit_seconds,
             "sources": self.sources.to_json(),
             **({"isolate": True} if self.isolate else {}),
+            **({"executor": self.executor} if self.executor else {}),
         }
 
     def to_json_without_secrets(self) -> dict[str, Any]:
@@ -172,6 +180,7 @@ class Job:
             time_limit_seconds=data["time_limit_seconds"],
             sources=Sources.from_json(data["sources"]),
             isolate=bool(data.get("isolate", False)),
+            executor=str(data.get("executor", "")),
         )
 
 
@@ -241,10 +250,15 @@ class RowsLogged:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The run is over, and nothing of it is left but its folder."""
+    """The run is over, and nothing of it is left but its folder.
+
+    lost: its place lost it (a node that died, a job that was preempted), which says nothing about the training: it is
+    tried again, apart from the retries of trainings that fail. The record is interrupted, with the engine's own reason.
+    """
 
     run_id: str
     record: RunRecord
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +321,23 @@ class AbstractExecutor(abc.ABC):
     """
 
     capacity: int
+
+    stays: bool = False
+    """Whether what was submitted goes on when this process leaves, and can be come back to (`leave`, `in_flight`)."""
+
+    def in_flight(self, cell_id: str) -> Job | None:  # noqa: ARG002 - for those who override
+        """The run of this cell that an earlier process submitted and whose end nobody was told; None where none is.
+
+        Submitting that very job waits for it instead of carrying it out twice. The base knows of none.
+        """
+        return None
+
+    def leave(self) -> Sequence[str]:
+        """Go without ending anything: the ids of the runs that go on. Nothing is told afterwards, and close ends none.
+
+        Only where `stays` is set; the others know nothing that could go on.
+        """
+        return ()
 
     def check(self, environment: Environment) -> None:  # noqa: B027 - who knows no limits refuses nothing
         """Raise ExecutionError where no run of this environment can ever be carried out: a device that is not there.

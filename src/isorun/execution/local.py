@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from isorun.environments.interpreter import check_command
@@ -22,22 +23,25 @@ __all__ = ["LocalExecutor"]
 class LocalExecutor(AbstractExecutor):
     """Carries out jobs on this machine.
 
-    runs: where the folders of runs are made. jobs: how many runs at once; CPUs and devices are divided among them.
-    devices: "auto", "none", or those that may be used ("0,1"). launch and grace_seconds: see `Workshop`.
+    runs: where the folders of runs are made, or what says it of a job. jobs: how many runs at once; CPUs and devices
+    are divided among them. devices: "auto", "none", or those that may be used ("0,1"). launch and grace_seconds: see
+    `Workshop`. called: what records say of the executor; empty for `local`.
     """
 
     def __init__(
         self,
-        runs: Path,
+        runs: Path | Callable[[Job], Path],
         jobs: int = 1,
         *,
         launch: str = "auto",
         devices: str = "auto",
         standard_input: StandardInput | None = None,
         grace_seconds: float = GRACE_SECONDS,
+        called: str = "",
     ) -> None:
         self.capacity = jobs
         self._runs = runs
+        self._called = called
         self._slots = Slots(jobs)
         self._devices = Devices(devices, jobs)
         self._workshop = Workshop(launch=launch, standard_input=standard_input, grace_seconds=grace_seconds)
@@ -93,7 +97,8 @@ class LocalExecutor(AbstractExecutor):
         tell(event)
 
     def _record(self, job: Job, tell: Tell) -> RunRecord:
-        folder = self._runs / job.run_id
+        job = replace(job, executor=self._called)
+        folder = (self._runs(job) if callable(self._runs) else self._runs) / job.run_id
         new_folder(folder)
         self._devices.check_device(job.environment.switches.get("device", ""))
         lent = self._devices.lend(job.resources.devices, job.environment.variables)

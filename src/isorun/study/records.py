@@ -220,7 +220,8 @@ class RunRecord:
     origins: where each metric came from ("log", "stdout: <pattern>", "file: …", "tensorboard: …").
     startup_seconds: of the wall_seconds, those before the training's own work began (interpreter, imports of
     frameworks); None where that is not known. devices: those the run was lent. where: the machine ("host") and the
-    folder ("folder") it ran in. watched: what `isorun.watch` saw inside the training, a row an epoch, as plain JSON.
+    folder ("folder") it ran in, and who carried it out ("executor"; not there for `local`). watched: what
+    `isorun.watch` saw inside the training, a row an epoch, as plain JSON.
     """
 
     cell: Cell

@@ -13,9 +13,10 @@ from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.provenance import Provenance, provenance
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, IdenticalRuns, RunUnits, identical_runs, run_units
 from isorun.analysis.spreads import Spread, pooled_sd, spread
+from isorun.analysis.spreads.churn import Churn
 from isorun.analysis.spreads.class_gaps import ClassGap
 from isorun.analysis.spreads.noise import NoiseShares
-from isorun.analysis.studies.class_values import group_gaps, group_noise
+from isorun.analysis.studies.class_values import group_churn, group_gaps, group_noise
 from isorun.analysis.studies.selection import (
     LearningCurves,
     Selected,
@@ -71,6 +72,7 @@ class JudgedRun:
     """One finished run as a selection sees it.
 
     unit: the independent draw that it belongs to. distinct: the run that it is a copy of, itself where it is none.
+    weights: the digest of its final weights, empty where there is none. folder: where what it left lies.
     """
 
     run_id: str
@@ -80,6 +82,8 @@ class JudgedRun:
     weak: bool
     unit: str = ""
     distinct: str = ""
+    weights: str = ""
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,8 @@ class GroupResult:
     planned: the cells the study has for it. noise: what the finite test set does, where predictions were kept.
     gaps: the classes' gaps by the primary metric and selection beside what chance gives, where labels were kept.
     units: what the finished runs count as. provenance: from which code, machine and launch they come.
-    undigested: why runs have no digest of their weights, as they noted it.
+    undigested: why runs have no digest of their weights, as they noted it. churn: on which examples the runs disagree,
+    where predictions were kept.
     """
 
     key: GroupKey
@@ -186,6 +191,7 @@ class GroupResult:
     units: RunUnits
     provenance: Provenance
     undigested: tuple[str, ...] = ()
+    churn: Churn | None = None
 
     @property
     def finished(self) -> int:
@@ -218,6 +224,7 @@ def analyse_group(
     curves = (learning_curves(name, finished) for name in shown)
     units = run_units(finished)
     judged = tuple(_judge(finished, units, selection, names, weak) for selection in selections)
+    steps = {run.run_id: run.selected.step for run in judged[0].runs}
     return GroupResult(
         key=key,
         planned=planned,
@@ -227,11 +234,12 @@ def analyse_group(
         cost=_cost(finished),
         curves=tuple(curve for curve in curves if curve is not None),
         failed=_failed(records),
-        noise=group_noise(finished, {run.run_id: run.selected.step for run in judged[0].runs}),
+        noise=group_noise(finished, steps),
         gaps=_gaps(judged[0], finished, metrics[0]) if metrics else (),
         units=units,
         provenance=provenance(finished),
         undigested=_undigested(finished),
+        churn=group_churn(finished, steps),
     )
 
 
@@ -275,6 +283,8 @@ def _judged_run(
         weak=is_weak,
         unit=units.unit[record.run_id],
         distinct=units.distinct[record.run_id],
+        weights=str(record.digests.get(FINAL_WEIGHTS, "")),
+        folder=str(record.where.get("folder", "")),
     )
 
 
