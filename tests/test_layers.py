@@ -24,6 +24,7 @@ LAYERS = [
     {"zoo"},
     {"report"},
     {"diagnose"},
+    {"packages"},
     {"execution", "store", "analysis"},
     {"environments", "sources"},
     {"study"},

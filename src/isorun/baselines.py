@@ -1,6 +1,7 @@
 """Baselines: what a change is held against, opened from whatever people have of it.
 
     a store           .isorun-main, postgresql://lab/isorun: the study of the same name there, or the one that is named
+    a package         main.isorun: the study in it, whatever it is called (docs/packages.md)
     a study           main/study.toml with the store beside it, or the name of one that the study's own store keeps
     a table           main.csv, main.parquet: a row a run, with the columns approach, config, environment, level, seed
     in Python         an outcome, records, a study, a list of numbers, a frame
@@ -18,7 +19,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import InputError, IsorunError, known_names
-from isorun.session import Store, folder_of, is_there, open_existing_store, opened, place_of, recorded, store_if_there
+from isorun.session import (
+    Store,
+    folder_of,
+    is_package,
+    is_there,
+    open_existing_store,
+    opened,
+    place_of,
+    recorded,
+    store_if_there,
+)
 from isorun.store import STUDIES, AbstractStore, shown_place
 from isorun.study.cells import cells_of
 from isorun.study.design import Metric, Study, kept_study
@@ -77,6 +88,9 @@ def _named(name: str, like: Study | None, store: Store, study: str | None) -> Kn
     if path.suffix == ".toml":
         with opened(path) as (declared, place):
             return _of_study(declared, place)
+    if is_package(path):
+        with open_existing_store(name) as kept:  # one study is in it, whatever it is called
+            return _of_store(kept, name, like, study or kept.documents(STUDIES).names()[0])
     if path.is_file():
         if not name.endswith(_TABLES):
             raise _unknown_kind(name)
@@ -93,7 +107,7 @@ def _named(name: str, like: Study | None, store: Store, study: str | None) -> Kn
     raise InputError(
         f"there is no baseline {name!r}",
         found=f"neither a file nor a store, and no study of this name among {known_names(name, names)}",
-        allowed="a store (.isorun-main, postgresql://…), a study file, the name of a kept study, a table of runs",
+        allowed="a store (.isorun-main, postgresql://…), a package (main.isorun), a study file or name, a table",
         hint="isorun run study.toml --store .isorun-main on the main branch makes one",
     )
 
@@ -101,7 +115,7 @@ def _named(name: str, like: Study | None, store: Store, study: str | None) -> Kn
 def _unknown_kind(name: str) -> InputError:
     return InputError(
         f"the baseline {name} is a file of no kind that is known",
-        allowed=f"a study file (.toml), a table of runs ({', '.join(_TABLES)}), or the folder of a store",
+        allowed=f"a study file (.toml), a package (.isorun), a table ({', '.join(_TABLES)}), the folder of a store",
     )
 
 

@@ -13,7 +13,8 @@
     │   ├── StoreConflict   a second, different record for something already finished
     │   ├── StoreDamaged    the store holds something that isorun did not write
     │   ├── StoreTooNew     the store was written by a newer isorun
-    │   └── StoreBusy       another process holds the store for too long
+    │   ├── StoreBusy       another process holds the store for too long
+    │   └── PackageError    a package is damaged, or is none
     └── NothingRecorded     there is no run to report on
 
 Each message says what failed, what was found, what is allowed, and what to do next. Only the command line exits;
@@ -46,6 +47,7 @@ __all__ = [
     "IsorunError",
     "MissingExtra",
     "NothingRecorded",
+    "PackageError",
     "PluginError",
     "StoreBusy",
     "StoreConflict",
@@ -162,6 +164,10 @@ class StoreTooNew(StoreError):
 
 class StoreBusy(StoreError):
     """Another process holds the store for too long."""
+
+
+class PackageError(StoreError):
+    """A package is damaged, or is none."""
 
 
 class NothingRecorded(IsorunError):

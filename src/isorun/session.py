@@ -3,8 +3,9 @@
     with open_session("runs", "local", ExecutorOptions(Path("runs/runs"), jobs=4)) as session: …
 
 A store is a folder (`runs`, `folder:///data/runs`), a PostgreSQL database (`postgresql://lab/isorun`), or a URL whose
-scheme some distribution brings (entry-point group `isorun.stores`). An executor is `local`, or a name that some
-distribution brings (`isorun.executors`), alone or as the scheme of a URL that tells it more (`slurm://gpu?account=x`).
+scheme some distribution brings (entry-point group `isorun.stores`). A package (`resnet56.isorun`) is a study and a
+store to read from. An executor is `local`, or a name that some distribution brings (`isorun.executors`), alone or as
+the scheme of a URL that tells it more (`slurm://gpu?account=x`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from isorun.errors import (
     StoreError,
     StoreMissing,
     StudyError,
+    UsageError,
     foreign_errors,
     known_names,
 )
@@ -36,12 +38,14 @@ if TYPE_CHECKING:
     from isorun.execution import AbstractExecutor
 
 __all__ = [
+    "PACKAGE_SUFFIX",
     "STORE_NAME",
     "ExecutorOptions",
     "Session",
     "Store",
     "blaming",
     "folder_of",
+    "is_package",
     "is_postgres",
     "is_there",
     "open_executor",
@@ -61,6 +65,7 @@ __all__ = [
 Store = str | Path | AbstractStore | None
 
 STORE_NAME: Final = ".isorun"
+PACKAGE_SUFFIX: Final = ".isorun"
 _CLOSE: Final = 5
 _FIRST_SHOWN: Final = 10
 _FOLDER: Final = "folder"
@@ -167,12 +172,16 @@ def is_there(place: str) -> bool:
     A store behind a URL is asked only when it is opened.
     """
     folder = folder_of(place)
-    return folder is None or any((folder / name).exists() for name in ("store.sqlite", "inbox"))
+    return folder is None or is_package(folder) or any((folder / name).exists() for name in ("store.sqlite", "inbox"))
 
 
 def open_store(place: str, *, create: bool = True) -> AbstractStore:
     """The store in a folder, or behind a URL; made there when it is missing and `create` says so."""
     folder = folder_of(place)
+    if folder is not None and is_package(folder):
+        from isorun.packages.opened import PackageStore
+
+        return PackageStore(folder)
     if folder is not None:
         from isorun.store.folder import FolderStore
 
@@ -190,6 +199,12 @@ def open_store(place: str, *, create: bool = True) -> AbstractStore:
         plugins.STORES, scheme, AbstractStore, given_place(place), own=own, create=create
     )
     return store
+
+
+def is_package(place: str | Path) -> bool:
+    """Whether a file is named that is a package by its name, whether it is there or not."""
+    path = Path(place)
+    return path.suffix == PACKAGE_SUFFIX and not path.is_dir()
 
 
 def open_existing_store(place: str) -> AbstractStore:
@@ -291,12 +306,22 @@ def opened(source: str | Path | Study | None, store: Store = None) -> Iterator[t
     if path.suffix == ".toml" and path.is_file():
         yield load_study(path), store
         return
+    if is_package(path):
+        _refuse_second_store(path, store)
+        with open_store(str(path)) as package:
+            yield recalled(package.documents(STUDIES).names()[0], package), package
+        return
     with store_if_there(place_of(None, store)) as kept:
         names = () if kept is None else kept.documents(STUDIES).names()
         if kept is not None and (str(source) in names or (source is None and names)):
             yield recalled(names[0] if source is None else str(source), kept), kept
             return
     yield _not_kept(source, path, names), store
+
+
+def _refuse_second_store(path: Path, store: Store) -> None:
+    if store is not None and str(store) != str(path):
+        raise UsageError(f"the package {path} holds its runs itself", hint="leave --store out")
 
 
 def _not_kept(source: str | Path | None, path: Path, names: Sequence[str]) -> Study:

@@ -676,7 +676,7 @@ def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
             yield from beyond_the_study(more_than(study, document.get("made")))
 
 
-def kept_of(name: str, store: AbstractStore) -> tuple[set[str], set[tuple[str, str]]]:
+def kept_of(name: str | Study, store: AbstractStore) -> tuple[set[str], set[tuple[str, str]]]:
     """What a store keeps of a study: its cells, also those that decisions added, and documents by kind and name."""
     with opened(name, store) as (declared, _):
         study = known_to(declared, store)

@@ -2,6 +2,7 @@
 
 isorun check study.toml --baseline .isorun-main --margin 0.5
 isorun check study.toml --baseline main.csv --margin 0.5 --markdown comment.md
+isorun check study.toml --baseline main.isorun --margin 0.5
 isorun check study.toml --baseline postgresql://lab/isorun --no-run --json
 
 Runs what is missing of the study, then holds each of its groups against the same group of the baseline. Both claims,

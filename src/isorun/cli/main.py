@@ -50,11 +50,17 @@ COMMANDS: Final = {
     "data": "the data sets of the papers: list them, get them, find them",
     "import": "take the runs of MLflow, W&B, TensorBoard, Optuna, trackio, Aim or a table into a study",
     "export": "write a study's runs for MLflow, W&B, or anyone: Parquet and CSV",
+    "pack": "one file that holds a study: runs, environment, code; the same study, the same bytes",
+    "verify": "is a package whole, what is in it, and who signed it?",
+    "keys": "keys to sign packages with, and keys of others that you trust",
     "store": "is a store whole? verify it, repair it, share it with a group",
     "scan": "show which metrics would be read from a training's output, or from a run of it",
 }
 _COMPUTATIONS: Final = frozenset(
-    {"report", "summarize", "compare", "mixed", "power", "claim", "rank", "factors", "agree", "import", "export"}
+    {
+        *("report", "summarize", "compare", "mixed", "power", "claim", "rank", "factors", "agree"),
+        *("import", "export", "pack", "verify"),
+    }
 )
 """Commands that may take long without a progress of their own."""
 _MAY_BE_EMPTY: Final = frozenset({"a", "b", "control"})

@@ -16,18 +16,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-try:
-    from aim import Repo
-except ImportError:
-    sys.exit(86)
-
 _INDEXES = ("meta/index", "seqs/index")
 _OTHERS = ("texts", "images", "audios", "figures", "distributions")
 _FOLLOWED = (".sst",)
 
 
 def main(folder: str) -> None:
-    """Print every run."""
+    """Print every run; 86 where there is no Aim."""
+    try:
+        from aim import Repo  # noqa: PLC0415 - whoever only looks at this file need not have it
+    except ImportError:
+        sys.exit(86)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what Aim prints is no answer
     with tempfile.TemporaryDirectory(prefix="aim-shadow-") as shadow:

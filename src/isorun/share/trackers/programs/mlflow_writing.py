@@ -7,17 +7,15 @@ import os
 import sys
 from typing import Any
 
-try:
-    from mlflow.entities import Metric, Param
-    from mlflow.tracking import MlflowClient
-except ImportError:
-    sys.exit(86)
-
 _METRICS_AT_ONCE, _OTHERS_AT_ONCE = 1_000, 100
 
 
 def main() -> None:
-    """Write what is told."""
+    """Write what is told; 86 where there is no MLflow."""
+    try:
+        from mlflow.tracking import MlflowClient  # noqa: PLC0415 - whoever only looks at this file need not have it
+    except ImportError:
+        sys.exit(86)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what MLflow prints is no answer
     first = json.loads(sys.stdin.readline())
@@ -35,6 +33,8 @@ def main() -> None:
 
 
 def _write(client: Any, experiment: str, row: dict[str, Any]) -> str:
+    from mlflow.entities import Metric, Param  # noqa: PLC0415 - as above
+
     run_id: str = client.create_run(
         experiment, start_time=row["start"], run_name=row["name"] or None, tags=row["tags"]
     ).info.run_id
