@@ -1,6 +1,6 @@
 """The real trackers, each in an environment of its own: what they leave today is read, and what is written they open.
 
-ISORUN_TRACKERS names a folder of environments (mlflow, wandb, …) that are there already; others are made below .trackers.
+ISORUN_TRACKERS names a folder of environments (mlflow, wandb, …) that are there already; others are made in .trackers.
 """
 
 import json
@@ -178,7 +178,10 @@ def test_wandb_finds_what_was_exported(left, tmp_path):
     assert all(log.name in listed.stdout + listed.stderr for log in logs)
     from isorun.sources.trackers import wandb_records
 
-    parse = "import sys; from wandb.proto.wandb_internal_pb2 import Record as R; r = R(); r.ParseFromString(bytes.fromhex(sys.argv[1])); print(r.run.project, r.run.display_name)"
+    parse = (
+        "import sys; from wandb.proto.wandb_internal_pb2 import Record; record = Record(); "
+        "record.ParseFromString(bytes.fromhex(sys.argv[1])); print(record.run.project, record.run.display_name)"
+    )
     with logs[0].open("rb") as file:
         file.read(7)
         run = list(wandb_records(file))[1]

@@ -35,7 +35,7 @@ __all__ = [
     "GrowingSeries",
     "TrackedRun",
     "TrackedSeries",
-    "Written",
+    "WrittenRuns",
     "number_of",
     "opened_tracker",
     "plain_json",
@@ -169,7 +169,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenRuns:
     """What an export left. left_out: what the tracker has no place for, by what it is and in how many runs."""
 
     place: str
@@ -215,7 +215,7 @@ class AbstractTracker(abc.ABC):
     def read(self, chosen: Chosen) -> Iterator[TrackedRun]:
         """The runs there, one after the other."""
 
-    def write(self, runs: Iterable[TrackedRun], chosen: Chosen) -> Written:  # noqa: ARG002 - of those that write
+    def write(self, runs: Iterable[TrackedRun], chosen: Chosen) -> WrittenRuns:  # noqa: ARG002 - of those that write
         """Write the runs where the tracker finds them."""
         raise InputError(
             f"isorun does not write what {self.name} keeps",

@@ -22,7 +22,7 @@ from isorun.share.trackers import (
     Chosen,
     GrowingSeries,
     TrackedRun,
-    Written,
+    WrittenRuns,
     shown_where,
 )
 from isorun.share.trackers.foreign_files import asked_database, has_tables
@@ -68,7 +68,7 @@ class Mlflow(AbstractTracker):
             return
         yield from _read_database(path / "mlflow.db" if path.is_dir() else path, self, chosen)
 
-    def write(self, runs: Iterable[TrackedRun], chosen: Chosen) -> Written:
+    def write(self, runs: Iterable[TrackedRun], chosen: Chosen) -> WrittenRuns:
         """New runs in the database, folder or server there, made by MLflow's client."""
         return write_by_client(self, runs, chosen)
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.share.trackers import Chosen, Times, TrackedRun, Written, plain_json
+from isorun.share.trackers import Chosen, Times, TrackedRun, WrittenRuns, plain_json
 from isorun.share.trackers.own_packages import asked_of_package
 from isorun.study.records import RunState
 
@@ -34,14 +34,14 @@ _NO_NAME: Final = re.compile(r"[^\w.\-/: ]")
 _STATUS: Final = {RunState.FINISHED: "FINISHED", RunState.FAILED: "FAILED", None: "RUNNING"}
 
 
-def write_by_client(tracker: Mlflow, runs: Iterable[TrackedRun], chosen: Chosen) -> Written:
+def write_by_client(tracker: Mlflow, runs: Iterable[TrackedRun], chosen: Chosen) -> WrittenRuns:
     """New runs, each with a new id of MLflow's."""
     left_out: Counter[str] = Counter()
     counted: Counter[str] = Counter()
     rows = _rows(runs, tracker.where, left_out, counted)
     asked = asked_of_package("mlflow", "mlflow_writing.py", arguments=[], rows=rows, python=chosen.python)
     answers = sum(1 for _ in asked)
-    return Written(
+    return WrittenRuns(
         tracker.place, answers, counted["points"], left_out, f"mlflow ui --backend-store-uri {tracker.place[7:]}"
     )
 

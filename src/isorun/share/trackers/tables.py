@@ -23,7 +23,7 @@ from isorun.share.trackers import (
     GrowingSeries,
     TrackedRun,
     TrackedSeries,
-    Written,
+    WrittenRuns,
     number_of,
     plain_json,
     shown_where,
@@ -109,7 +109,7 @@ class _Tables(AbstractTracker):
     def _save(self, path: Path, names: Sequence[str], rows: Iterable[_Row]) -> None:
         raise NotImplementedError
 
-    def write(self, runs: Iterable[TrackedRun], chosen: Chosen) -> Written:  # noqa: ARG002 - it needs no package
+    def write(self, runs: Iterable[TrackedRun], chosen: Chosen) -> WrittenRuns:  # noqa: ARG002 - it needs no package
         """A folder with the two tables; one that is there is left alone."""
         folder = Path(self.where)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -119,7 +119,7 @@ class _Tables(AbstractTracker):
         folder.mkdir(parents=True, exist_ok=True)
         self._save(folder / f"{_RUNS}.{self.name}", list(dict.fromkeys(name for row in rows for name in row)), rows)
         self._save(folder / f"{_METRICS}.{self.name}", ("run_id", "metric", "step", "time", "value"), _values(kept))
-        return Written(self.place, len(kept), sum(run.points for run in kept))
+        return WrittenRuns(self.place, len(kept), sum(run.points for run in kept))
 
 
 class CsvTables(_Tables):

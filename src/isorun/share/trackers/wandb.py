@@ -19,7 +19,7 @@ from isorun.share.trackers import (
     Chosen,
     GrowingSeries,
     TrackedRun,
-    Written,
+    WrittenRuns,
     number_of,
     shown_where,
 )
@@ -74,7 +74,7 @@ class Wandb(AbstractTracker):
         runs = [log.run() for log in parts.values() if log.project in wanted]
         yield from sorted(runs, key=lambda run: (run.started or 0, run.key))
 
-    def write(self, runs: Iterable[TrackedRun], chosen: Chosen) -> Written:  # noqa: ARG002 - it needs no package
+    def write(self, runs: Iterable[TrackedRun], chosen: Chosen) -> WrittenRuns:  # noqa: ARG002 - it needs no package
         """Folders `offline-run-…` that `wandb sync` uploads."""
         from isorun.share.trackers.wandb_writing import write_offline  # noqa: PLC0415  only who exports
 

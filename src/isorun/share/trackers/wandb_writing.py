@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import InputError
-from isorun.share.trackers import MICROSECONDS, TrackedRun, Written, shown_where
+from isorun.share.trackers import MICROSECONDS, TrackedRun, WrittenRuns, shown_where
 from isorun.share.trackers.wandb import KEPT, NAMED_FIELDS, STEP
 from isorun.sources.trackers import WANDB_LOG
 from isorun.study.records import RunState
@@ -39,7 +39,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def write_offline(tracker: Wandb, runs: Iterable[TrackedRun]) -> Written:
+def write_offline(tracker: Wandb, runs: Iterable[TrackedRun]) -> WrittenRuns:
     """A folder for every run below the one that is named; what is there already is left alone."""
     top = Path(tracker.where)
     if top.exists() and not top.is_dir():
@@ -56,7 +56,7 @@ def write_offline(tracker: Wandb, runs: Iterable[TrackedRun]) -> Written:
             log.add(record)
         (folder / f"run-{run_id}.wandb").write_bytes(log.data())
         count, points = count + 1, points + run.points
-    return Written(
+    return WrittenRuns(
         f"wandb-offline:{shown_where(str(top))}", count, points, {}, f"wandb sync {top}/offline-run-* uploads them"
     )
 
