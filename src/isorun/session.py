@@ -3,8 +3,8 @@
     with open_session("runs", "local", ExecutorOptions(Path("runs/runs"), jobs=4)) as session: …
 
 A store is a folder (`runs`, `folder:///data/runs`), a PostgreSQL database (`postgresql://lab/isorun`), or a URL whose
-scheme some distribution brings (entry-point group `isorun.stores`). An executor is `local`, or a name that some
-distribution brings (`isorun.executors`), alone or as the scheme of a URL that tells it more (`slurm://gpu?account=x`).
+scheme some distribution brings (entry-point group `isorun.stores`). An executor is `local`, `ray`, or a name that
+some distribution brings (`isorun.executors`), alone or as the scheme of a URL that tells it more (`ray://head:10001`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -66,7 +67,8 @@ _FIRST_SHOWN: Final = 10
 _FOLDER: Final = "folder"
 _POSTGRES: Final = ("postgresql", "postgres")
 _LOCAL: Final = "local"
-_OWN_EXECUTORS: Final = (_LOCAL,)
+_RAY: Final = "ray"
+_OWN_EXECUTORS: Final = (_LOCAL, _RAY)
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
@@ -74,14 +76,14 @@ _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 class ExecutorOptions:
     """What every executor is opened with; one that has no use for an option leaves it alone.
 
-    run_folders: where those of runs lie. jobs: runs at a time. launch: "auto", "warm" or "fresh". devices: "auto",
+    run_folders: where those of runs lie. jobs: runs at a time; None for one here, and as many as fit elsewhere. launch: "auto", "warm" or "fresh". devices: "auto",
     "none", or those that may be used ("0,1"). python: what a leading `python` stands for where the study does not say;
     without it, what the PATH says. It goes with every job, so that an executor need not look at it. url: the executor
     as it was asked for, where that was by a URL. settings: what stands behind the question mark of that URL.
     """
 
     run_folders: Path
-    jobs: int = 1
+    jobs: int | None = None
     launch: str = "auto"
     devices: str = "auto"
     python: str = ""
@@ -205,11 +207,18 @@ def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
     if name == _LOCAL:
         from isorun.execution.local import LocalExecutor
 
-        return LocalExecutor(options.run_folders, options.jobs, launch=options.launch, devices=options.devices)
+        jobs = 1 if options.jobs is None else options.jobs
+        return LocalExecutor(options.run_folders, jobs, launch=options.launch, devices=options.devices)
     from isorun import plugins
     from isorun.execution import AbstractExecutor
 
     told = options if name == asked else replace(options, url=asked, settings=_settings_of(asked))
+    if name == _RAY:
+        from isorun.execution.ray import RayExecutor
+
+        return RayExecutor(
+            told.run_folders, told.jobs, launch=told.launch, devices=told.devices, url=told.url, settings=told.settings
+        )
     executor: AbstractExecutor = plugins.make(plugins.EXECUTORS, name, AbstractExecutor, told, own=_OWN_EXECUTORS)
     return executor
 
@@ -228,10 +237,21 @@ def _settings_of(url: str) -> dict[str, str]:
 def _executor_name(asked: str) -> str:
     url = _URL.match(asked)
     if url is None:
-        return asked
+        scheme = asked.partition(":")[0]
+        return scheme if scheme == _RAY else asked  # `ray:HOST:PORT`: behind `//` stands what Ray's Client connects to
     if url[1].lower() == _LOCAL:
         raise PluginError(f"the executor {_LOCAL!r} takes no URL", found=asked, allowed=_LOCAL)
     return url[1].lower()
+
+
+def _refuse_unknown(name: str) -> None:
+    """A wrong name, or what is not installed, is refused before a store is made."""
+    if name == _RAY and find_spec("ray") is None:
+        raise MissingExtra("ray", "ray", "running on Ray")
+    if name not in _OWN_EXECUTORS:
+        from isorun import plugins
+
+        plugins.load(plugins.EXECUTORS, name, own=_OWN_EXECUTORS)
 
 
 @contextmanager
@@ -239,10 +259,8 @@ def open_session(
     store: str | AbstractStore, executor: str | AbstractExecutor = _LOCAL, options: ExecutorOptions | None = None
 ) -> Iterator[Session]:
     """A store and an executor, opened by name or URL and closed at the end; what others opened stays open."""
-    if isinstance(executor, str) and (name := _executor_name(executor)) not in _OWN_EXECUTORS:
-        from isorun import plugins
-
-        plugins.load(plugins.EXECUTORS, name, own=_OWN_EXECUTORS)  # a wrong name is refused before a store is made
+    if isinstance(executor, str):
+        _refuse_unknown(_executor_name(executor))
     with ExitStack() as stack:
         opened = stack.enter_context(open_store(store)) if isinstance(store, str) else store
         session = Session(opened, executor, options or ExecutorOptions(runs_folder(store)))
