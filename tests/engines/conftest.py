@@ -2,7 +2,7 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def cluster():
+def ray_cluster():
     """A cluster of Ray that many tests use; nobody kills any of it."""
     pytest.importorskip("ray", reason="Ray is not installed: make test-engines installs it")
     from ray_clusters import Clusters
@@ -20,14 +20,14 @@ def no_token(monkeypatch):
 
 
 @pytest.fixture
-def ray_executor(tmp_path, cluster, no_token):
+def ray_executor(tmp_path, ray_cluster, no_token):
     """A function that makes executors on the cluster; they are closed when the test is over."""
     from isorun.execution.ray import RayExecutor
 
     made = []
 
     def make(runs=tmp_path / "runs", jobs=None, **options):
-        options.setdefault("url", f"ray:{cluster.address}")
+        options.setdefault("url", f"ray:{ray_cluster.address}")
         made.append(RayExecutor(runs, jobs, **options))
         return made[-1]
 

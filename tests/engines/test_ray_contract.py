@@ -8,8 +8,8 @@ from isorun.testing.executor_contract import ExecutorContract
 
 class TestTheRayExecutor(ExecutorContract):
     @pytest.fixture(autouse=True)
-    def _on_a_cluster(self, cluster, no_token):
-        self.address = cluster.address
+    def _on_a_cluster(self, ray_cluster, no_token):
+        self.address = ray_cluster.address
 
     def make_executor(self, runs):
         return RayExecutor(runs, 2, url=f"ray:{self.address}", grace_seconds=1.0)
