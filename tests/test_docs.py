@@ -57,7 +57,8 @@ CODES = sorted(
 @pytest.mark.parametrize("code", CODES)
 def test_every_condition_has_its_place_in_the_docs(code):
     pages = (
-        DOCS / name for name in ("statistics.md", "report-json.md", "repair.md", "factors.md", "claims.md", "price.md")
+        DOCS / f"{name}.md"
+        for name in ("statistics", "report-json", "repair", "factors", "claims", "price", "frameworks")
     )
     assert any(f"`{code}`" in page.read_text() for page in pages)
 

@@ -14,8 +14,8 @@ ROOT = Path(isorun.__file__).parent
 LAYERS = [
     {"__main__", "testing"},
     {"cli"},
-    {"deciding", "bisecting", "claiming", "pricing", "reproducing", "share"},
-    {"questions", "in_progress", "describing", "stats"},
+    {"deciding", "bisecting", "claiming", "pricing", "reproducing", "share", "taking"},
+    {"questions", "in_progress", "describing", "stats", "offers"},
     {"workflow"},
     {"repair"},
     {"reuse", "scheduling"},
@@ -28,6 +28,7 @@ LAYERS = [
     {"environments", "sources"},
     {"study"},
     {"plugins"},
+    {"frameworks"},
     {"errors", "worker"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}

@@ -19,12 +19,12 @@ from isorun.errors import harmless
 from isorun.execution.output import last_row
 from isorun.scheduling import row_text
 from isorun.session import runs_folder
-from isorun.store import SEARCH_CLAIM, AbstractStore, Holder
+from isorun.store import SEARCH_CLAIM, WORKER_CLAIM, AbstractStore, Holder
 from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
 from isorun.workflow import known_to, opened, recorded
 
-__all__ = ["RunInProgress", "Status", "status"]
+__all__ = ["RunInProgress", "Status", "WorkerAtWork", "status"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,30 @@ class RunInProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerAtWork:
+    """An `isorun worker` that is there now, and the runs that it carries out, of any study; none while it waits."""
+
+    host: str
+    pid: int
+    since: str
+    runs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Who it is, since when, and what it does."""
+        doing = f"carries out {', '.join(self.runs)}" if self.runs else "waits"
+        return harmless(f"worker {self.pid} on {self.host}, since {self.since[:19].replace('T', ' ')} UTC: {doing}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"host": self.host, "pid": self.pid, "since": self.since, "runs": list(self.runs)}
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """How far a study is, or with no study a whole store. missing: cells that are neither finished nor running.
 
-    failed: of the missing ones, those that were tried. total and missing are None for a whole store.
+    failed: of the missing ones, those that were tried. total and missing are None for a whole store. workers: all that
+    are at work in the store.
     """
 
     study: str
@@ -69,15 +89,16 @@ class Status:
     failed: int
     missing: int | None
     running: tuple[RunInProgress, ...]
+    workers: tuple[WorkerAtWork, ...] = ()
 
     def __str__(self) -> str:
-        """How many runs are finished, running, missing and failed; then a line a run in progress."""
+        """How many runs are finished, running, missing and failed; then a line a run, and a line a worker."""
         total = f" of {self.total}" if self.total is not None else ""
         counts = [f"{self.finished}{total} finished", f"{len(self.running)} running"]
         counts += [f"{self.missing} missing"] if self.missing else []
         counts += [f"{self.failed} of them failed" if self.missing else f"{self.failed} failed"] if self.failed else []
         head = harmless(f"{self.study or 'this store'}: {', '.join(counts)}")
-        return "\n".join((head, *(f"  {run}" for run in self.running)))
+        return "\n".join((head, *(f"  {one}" for one in (*self.running, *self.workers))))
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{html.escape(line)}</p>" for line in str(self).splitlines())
@@ -91,6 +112,7 @@ class Status:
             "failed": self.failed,
             "missing": self.missing,
             "running": [run.to_json() for run in self.running],
+            "workers": [worker.to_json() for worker in self.workers],
         }
 
 
@@ -99,7 +121,9 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
     with ExitStack() as stack:
         declared, place = (None, store) if study is None else stack.enter_context(opened(study, store))
         found = stack.enter_context(recorded(place, declared))
-        holders = [holder for holder in found.holders() if not holder.cell_id.startswith(SEARCH_CLAIM)]
+        every = found.holders()
+        holders = [holder for holder in every if not holder.cell_id.startswith((SEARCH_CLAIM, WORKER_CLAIM))]
+        workers = _workers(every, holders)
         declared = None if declared is None else known_to(declared, found)
         cells = {} if declared is None else {cell.id: cell for cell in cells_of(declared)}
         asked = None if declared is None else tuple(cells)
@@ -108,7 +132,7 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
     if declared is None:
         running = tuple(_in_progress(holder, runs) for holder in holders)
         held = {holder.cell_id for holder in holders}
-        return Status("", None, len(finished), len(tried - finished - held), None, running)
+        return Status("", None, len(finished), len(tried - finished - held), None, running, workers)
     known = {**_beyond(holders, runs, cells.values()), **cells}
     running = tuple(_in_progress(holder, runs, known[holder.cell_id]) for holder in holders if holder.cell_id in known)
     held = {run.holder.cell_id for run in running}
@@ -120,7 +144,16 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
         to_come = trials_to_come(declared)
         missing += to_come - failed
     total = len(cells) + to_come
-    return Status(declared.name, total, len(cells.keys() & finished), failed, missing, running)
+    return Status(declared.name, total, len(cells.keys() & finished), failed, missing, running, workers)
+
+
+def _workers(every: Iterable[Holder], holders: Iterable[Holder]) -> tuple[WorkerAtWork, ...]:
+    """The workers that are at work, by host, each with what it holds."""
+    runs: dict[tuple[str, int], list[str]] = {}
+    for holder in holders:
+        runs.setdefault((holder.host, holder.pid), []).append(f"{holder.cell_id}-{holder.attempt}")
+    there = {(one.host, one.pid): one.since for one in every if one.cell_id.startswith(WORKER_CLAIM)}
+    return tuple(WorkerAtWork(*who, since, tuple(runs.get(who, ()))) for who, since in sorted(there.items()))
 
 
 def _in_progress(holder: Holder, runs: Path, cell: Cell | None = None) -> RunInProgress:

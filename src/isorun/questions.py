@@ -16,7 +16,7 @@ tells itself: `print(compare(…))` says what the command prints, and a notebook
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
@@ -68,10 +68,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A table of results, with what its study says about it if it comes from one."""
+    """A table of results, with what its study says about it if it comes from one.
+
+    told: what whoever made the table says against answers that count runs by a column (`conditions_for` of an object
+    that is a table): parts of conditions.
+    """
 
     table: Measurements
     study: StudyResult | None = None
+    told: Callable[[str | None], Sequence[Mapping[str, Any]]] = lambda _: ()
 
     @property
     def factors(self) -> tuple[str, ...]:
@@ -168,7 +173,10 @@ def results(data: Any, *, store: str | Path | AbstractStore | None = None, selec
     if isinstance(data, Results):
         return data
     analysed = _analysed(data, store)
-    return Results(read_table(data)) if analysed is None else study_results(analysed, selection)
+    if analysed is not None:
+        return study_results(analysed, selection)
+    told = getattr(data, "conditions_for", None) if isinstance(data, Mapping) else None
+    return Results(read_table(data), told=told) if callable(told) else Results(read_table(data))
 
 
 def _analysed(data: Any, store: str | Path | AbstractStore | None) -> StudyResult | None:
@@ -251,7 +259,8 @@ class _Part:
 
     def conditions(self, metric: JudgedMetric | None = None) -> tuple[Condition, ...]:
         """What is known against an answer before its runs are counted."""
-        return self.found.conditions(metric, self.sides)
+        told = (Condition(**one) for one in self.found.told(self.counting.column))
+        return (*self.found.conditions(metric, self.sides), *told)
 
     def groups(self, columns: Sequence[str]) -> tuple[Group, ...]:
         """The values of each group."""

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import shlex
 import socket
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from isorun.analysis.evidence import Condition, first_of, some
 from isorun.analysis.evidence.provenance import effective, files_of
 from isorun.analysis.evidence.shared_files import is_isolated
 from isorun.errors import IsorunError
 from isorun.execution.assemble import (
+    GIVEN_FILES,
     READ_FILES,
     VARIABLES_READ,
     digest_of_file,
     digest_of_variable,
     how_it_changed,
+    words_for_files,
 )
 from isorun.execution.resources import read_another_input
 from isorun.session import recalled
 from isorun.store import STUDIES, AbstractStore
+from isorun.study import is_withheld
 from isorun.study.cells import Cell, cells_of, recorded_command
 from isorun.study.design import Study, extends, with_key
 from isorun.study.records import RunRecord, RunState
 from isorun.worker.usercode import code_version
 
-__all__ = ["changes_since", "kept_before", "reuse_conditions"]
+__all__ = ["changes_since", "code_of", "kept_before", "moved_from", "not_here", "reuse_conditions"]
 
 _MOST_RECORDS: Final = 200
 """Enough to notice an edit; a study of ten thousand runs should not wait for all of them to be read."""
@@ -134,6 +137,59 @@ def changes_since(study: Study, made: Sequence[RunRecord]) -> list[str]:
     silent = [record for record in made if record.code and not effective(record).get("sources")]
     around = [] if edited or not _has_moved(folder, silent) else ["the code around it"]
     return [*edited, *around, *(f"the variable {name}" for name in _changed_variables(made))]
+
+
+def code_of(study: Study) -> dict[str, Any]:
+    """Which code a study is kept with, before any run has told its files: the commit, and the files that commands name.
+
+    Where environments name the version of their code, that is part of what their runs are known by.
+    """
+    if all(environment.code.get("ref", ".") != "." for environment in study.environments.values()):
+        return {}
+    folder = Path(study.folder)
+    found = {name: value for name, value in code_version(folder).items() if name in _COMMIT}
+    words = dict.fromkeys(word for item in study.approaches.values() for word in words_for_files(item.command))
+    files = {word: digest for word in words if not is_withheld(word) and (digest := digest_of_file(folder / word))}
+    return {**found, **({"files": files} if files else {})}
+
+
+def moved_from(code: Mapping[str, Any], study: Study) -> list[str]:
+    """What is not as the study was kept with it, by name: files that commands name, else the repository."""
+    folder, files = Path(study.folder), code.get("files")
+    named = files if isinstance(files, Mapping) else {}
+    edited = sorted(word for word, digest in named.items() if digest_of_file(folder / str(word)) not in ("", digest))
+    then = {name: code[name] for name in _COMMIT if code.get(name) is not None}
+    if edited or not then:
+        return edited
+    now = code_version(folder)
+    if not now:
+        return []
+    if now.get("commit") != then.get("commit"):
+        return [f"the commit ({str(now.get('commit'))[:10]}, and not {str(then.get('commit'))[:10]})"]
+    return [] if now.get("diff_sha256") == then.get("diff_sha256") else ["what is not committed"]
+
+
+def not_here(study: Study, code: Mapping[str, Any], made: Sequence[RunRecord]) -> list[str]:
+    """Files that the training needs and that are not on this machine: named by its command, or read by all its runs."""
+    folder, files = Path(study.folder), code.get("files")
+    named = {str(word) for word in files} if isinstance(files, Mapping) else set()
+    read = [{path for path, _ in _data_of(record)} for record in made]
+    everywhere = set.intersection(*read) if read else set()
+    return sorted(path for path in named | everywhere if not _exists(folder / path))
+
+
+def _data_of(record: RunRecord) -> Iterator[tuple[str, str]]:
+    """Names of files that a run was given or read by itself, with how each is known."""
+    requested = record.environment.get("requested", {})
+    for item in (*requested.get(GIVEN_FILES, ()), *requested.get(READ_FILES, ())):  # kept by isorun itself
+        yield str(item["path"]), str(item.get("sha256", item.get("size")))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _large_ones(folder: Path, made: Sequence[RunRecord]) -> list[str]:

@@ -1,6 +1,7 @@
 """Scheduling: the one loop that carries cells out.
 
-An agenda says which cells are next and hears every record: a list (isorun run), a rule (isorun decide), a search.
+An agenda says which cells are next and hears every record: a list (isorun run), a rule (isorun decide), a search, what
+a store has left (isorun worker).
 The loop claims its cells in the store, submits jobs to the executor, waits for what the runs tell, makes every record
 durable, and then tells agenda and observer. One thread does all of this, so that nothing in it needs a lock; what other
 threads have to say, and Ctrl-C, arrives in one queue.
@@ -62,6 +63,10 @@ class AbstractAgenda(abc.ABC):
     @abc.abstractmethod
     def hear(self, record: RunRecord, *, final: bool) -> None:
         """A record of a proposed cell, also one that somebody else made. final: no attempt at the cell follows it."""
+
+    def claimed(self, cell: Cell) -> Claim | None:  # noqa: ARG002 - for those who override
+        """The claim that the agenda itself has taken of a proposed cell; the base leaves claiming to the loop."""
+        return None
 
     def hear_rows(self, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> bool:  # noqa: ARG002 - for those who override
         """What a running training logged, the latest last. True stops this run, which ends as interrupted.
@@ -183,14 +188,15 @@ class Outcome:
 def carry_out(
     agenda: AbstractAgenda,
     session: Session,
-    study: Study,
+    study: Study | Callable[[Cell], Study],
     observer: Observer | None = None,
     *,
     before_first: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Run what the agenda proposes, by the policy of the study, until each cell is done or something stops the work.
 
-    Ctrl-C, SIGTERM and SIGHUP ask the runs to stop and record them as interrupted; the second of them kills the runs.
+    study: that of all cells, or what says it of a cell, where an agenda has cells of several. Ctrl-C, SIGTERM and
+    SIGHUP ask the runs to stop and record them as interrupted; the second of them kills the runs.
     before_first: called once, before the first run starts, or in the end where none had to.
     """
     return _Loop(agenda, session, study, observer or Observer(), before_first).carry_out()
@@ -218,7 +224,7 @@ class _Loop:
         self,
         agenda: AbstractAgenda,
         session: Session,
-        study: Study,
+        study: Study | Callable[[Cell], Study],
         observer: Observer,
         before_first: Callable[[], None],
     ) -> None:
@@ -226,7 +232,7 @@ class _Loop:
         self._agenda = agenda
         self._session = session
         self._store = session.store
-        self._study = study
+        self._study_of: Callable[[Cell], Study] = (lambda _: study) if isinstance(study, Study) else study
         self._observer = observer
         self._told: queue.SimpleQueue[Event | _StopAsked] = queue.SimpleQueue()
         self._ready: deque[Cell] = deque()
@@ -237,7 +243,7 @@ class _Loop:
         self._lost: Counter[str] = Counter()
         self._latest_attempts: dict[str, int] = {}
         self._known_holders: dict[str, Holder | None] = {}
-        self._checked: set[tuple[str, str]] = set()
+        self._checked: set[tuple[str, str, int]] = set()
         self._records: list[RunRecord] = []
         self._conditions: list[Condition] = []
         self._elsewhere = self._proposed = self._signals = 0
@@ -283,15 +289,15 @@ class _Loop:
 
     def _refuse_impossible(self, cells: Sequence[Cell]) -> None:
         """A command that cannot begin is refused before a word on runs of it is said, and before it is kept."""
-        new = {(cell.approach, cell.environment) for cell in cells} - self._checked
+        asked = {(cell.approach, cell.environment, id(self._study_of(cell))): cell for cell in cells}
+        new = asked.keys() - self._checked
         self._checked |= new
-        for approach, name in sorted(new):
-            executor, environment = self._session.executor, self._study.environments[name]
+        for approach, name, number in sorted(new):
+            executor, study = self._session.executor, self._study_of(asked[approach, name, number])
+            environment = study.environments[name]
             own = environment if environment.python else replace(environment, python=self._session.python)
             with blaming("executor", executor):
-                executor.check_command(
-                    self._study.approaches[approach].command, own, Path(self._study.folder).resolve()
-                )
+                executor.check_command(study.approaches[approach].command, own, Path(study.folder).resolve())
 
     def _read_attempts(self, cells: Sequence[Cell]) -> None:
         """Which attempts at these cells are known, so that those of others which follow are told from earlier ones."""
@@ -329,7 +335,7 @@ class _Loop:
     def _serve(self, cell: Cell) -> None:
         """Start a run of the cell, unless somebody else has it or has done it."""
         with blaming("store", self._store):
-            claim = self._store.claim(cell.id)
+            claim = self._agenda.claimed(cell) or self._store.claim(cell.id)
         if claim is None:
             self._look_again(cell)
             return
@@ -356,7 +362,7 @@ class _Loop:
     def _submit(self, cell: Cell, claim: Claim) -> None:
         self._begin()
         seed = secrets.randbelow(2**31) if cell.seed is None else cell.seed
-        job = job_of(self._study, cell, claim.attempt, seed).with_python(self._session.python)
+        job = job_of(self._study_of(cell), cell, claim.attempt, seed).with_python(self._session.python)
         self._latest_attempts[cell.id] = claim.attempt
         self._running[job.run_id] = _Running(job, claim)
         self._told_of_no_room = False
@@ -420,6 +426,8 @@ class _Loop:
             self._observer.waiting_for_room()
 
     def _tell_whom_we_wait_for(self) -> None:
+        if not self._held:
+            return
         with blaming("store", self._store):
             holders = {holder.cell_id: holder for holder in self._store.holders()}
         for _, cell in self._held:
@@ -508,10 +516,11 @@ class _Loop:
         if record.state in (RunState.FINISHED, RunState.INTERRUPTED):
             return False
         self._tries[cell.id] += 1
-        if self._tries[cell.id] <= self._study.policy.retries:
+        policy = self._study_of(cell).policy
+        if self._tries[cell.id] <= policy.retries:
             self._ready.append(cell)
             return True
-        if self._study.policy.on_failure == "fail-fast":
+        if policy.on_failure == "fail-fast":
             self._halt(f"{cell.label} failed ({record.reason}) and the policy is fail-fast")
         return False
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from isorun.errors import IsorunError, NothingRecorded
+from isorun.errors import IsorunError, NothingRecorded, StudyError
 from isorun.scheduling import AbstractAgenda, CellList, Observer, Outcome, carry_out
 from isorun.session import (
     ExecutorOptions,
@@ -73,6 +73,7 @@ __all__ = [
     "missing",
     "more_than",
     "opened",
+    "queue",
     "recent",
     "recorded",
     "records",
@@ -526,27 +527,68 @@ def remember(study: Study, *, store: Store = None, metrics: Mapping[str, Any] | 
                 judged_before = document_of(before)["metrics"]
                 study = together(study, before)
         study = study if metrics is None else changed(study, metrics=dict(metrics))
-        document = {"folder": str(Path(study.folder).resolve()), **document_without_secrets(study)}
+        document = {**_place_of(study, opened), **document_without_secrets(study)}
         opened.documents(STUDIES).write(study.name, document)
     return judged_before
 
 
-def _remember_file(study: Study, store: AbstractStore) -> None:
-    """Keep where the study of a file is declared, and how, so that its name says it, too.
+def queue(study: Study, *, store: Store = None) -> tuple[Study, tuple[Cell, ...], tuple[Condition, ...]]:
+    """Keep a study for `isorun worker` and run nothing: the study as kept, its cells that are missing, what to know."""
+    if study.searches:
+        raise StudyError(
+            "a search proposes its trials as results come in, and cannot be left to workers",
+            hint=f"isorun run {study.file or study.name} goes on with it; several at once share its trials",
+        )
+    place = place_of(study, store)
+    with (
+        nullcontext(place) if isinstance(place, AbstractStore) else open_store(place) as found,
+        blaming("store", found),
+    ):
+        study = known_to(study, found)
+        conditions = reuse_conditions(study, found, by_name=not study.file)
+        if not study.file:
+            remember(study, store=found)
+        elif not _remember_file(study, found, queued=True):
+            raise StudyError(
+                f"a study of the name {study.name!r} is kept already, and is that of a command",
+                hint=f"write another name into {study.file}",
+            )
+        return study, missing(study, store=found), conditions
+
+
+def _place_of(study: Study, store: AbstractStore, *, queued: bool = False) -> dict[str, Any]:
+    """Where a kept study lies; where others may carry it out, also which code that was, so that theirs is the same."""
+    place: dict[str, Any] = {"folder": str(Path(study.folder).resolve())}
+    from isorun.store.folder import FolderStore
+
+    if not queued and isinstance(store, FolderStore):  # one machine's, as a rule: it need not wait for git
+        return place
+    from isorun.reuse import code_of
+
+    code = code_of(study)
+    return {**place, "code": code} if code else place
+
+
+def _remember_file(study: Study, store: AbstractStore, *, queued: bool = False) -> bool:
+    """Keep where the study of a file is declared, and how, so that its name says it, too; whether it is kept now.
 
     What a command was called stays what it is: the file can be named as well.
     """
     if not can_be_kept(study.name):
-        return
+        return False
     with blaming("store", store):
         kept = store.documents(STUDIES)
         try:
             before = kept.read(study.name) if study.name in kept.names() else None
         except IsorunError:  # what cannot be read is told by whoever asks for it
-            return
-        document = {"folder": str(Path(study.folder).resolve()), "file": study.file, **document_without_secrets(study)}
-        if before is None or ("file" in before and before != document):
+            return False
+        if before is not None and "file" not in before:
+            return False
+        place = {**_place_of(study, store, queued=queued), "file": study.file}
+        document = {**place, **document_without_secrets(study)}
+        if before != document:
             kept.write(study.name, document)
+    return True
 
 
 def recent(store: Store = None) -> tuple[str, ...]:

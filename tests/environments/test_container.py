@@ -57,7 +57,7 @@ def test_the_engine_is_told_the_folders_the_names_of_variables_and_the_digest(op
     program, run, *words = wrapped(opened(), {"SEED": "1", "ISORUN_SEED": "5"})
     assert (Path(program).name, run) == ("podman", "run")
     assert words[words.index(ID) - 1 :] == ["--entrypoint=/usr/bin/python3", ID, "t.py"]
-    for path, mode in (("/work", ""), ("/runs/r1", ""), ("/lib/worker", ",readonly")):
+    for path, mode in (("/work", ""), ("/runs/r1", ""), ("/lib/worker", ",readonly"), ("/lib/frameworks", ",readonly")):
         assert f"--mount=type=bind,source={path},target={path}{mode}" in words
     assert {"--env=SEED", "--env=ISORUN_SEED", "--workdir=/work", "--cpuset-cpus=0,3", "--user=0:0"} <= {*words}
     assert {"--rm", "--pull=never", "--http-proxy=false", "--pid=host", "--log-driver=passthrough"} <= {*words}

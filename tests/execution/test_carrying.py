@@ -543,3 +543,21 @@ def test_the_version_of_code_that_cannot_be_asked_for_is_told_to_who_waits_for_i
     monkeypatch.setattr(assemble, "code_version", fails)
     with closing(CodeVersions()) as versions, pytest.raises(OSError, match="no more processes"):
         versions.ask(tmp_path).result()
+
+
+def test_what_isorun_itself_prints_into_the_folder_is_no_file_of_a_run(tmp_path):
+    """`isorun run … > run.log 2>&1`: the lines there are of all runs."""
+    work, runs = tmp_path / "work", tmp_path / "store" / "runs" / "a"
+    work.mkdir()
+    runs.mkdir(parents=True)
+    (work / "metrics.log").write_text("epoch 1 acc: 0.5\n")
+    asked = (
+        "import sys; from pathlib import Path; from isorun.execution.assemble import written_paths; "
+        "print('epoch 1 acc: 0.25', flush=True); "
+        f"found = written_paths(Path({str(work)!r}), Path({str(runs)!r}), 0.0, {{}}); "
+        f"Path({str(tmp_path / 'found')!r}).write_text(' '.join(path.name for path in found))"
+    )
+    with (work / "run.log").open("w") as log:
+        subprocess.run([sys.executable, "-c", asked], stdout=log, stderr=subprocess.STDOUT, check=True)
+    assert (work / "run.log").read_text() == "epoch 1 acc: 0.25\n"
+    assert (tmp_path / "found").read_text() == "metrics.log"

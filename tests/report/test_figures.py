@@ -11,6 +11,7 @@ from isorun.errors import InputError, MissingExtra
 from isorun.report.figures import files, svg
 from isorun.report.figures.axes import side_by_side, value_axis
 from isorun.report.figures.description import Shape
+from isorun.report.figures.distributions import strip
 from isorun.report.study_view import study_view
 
 FINITE = st.floats(min_value=-1e9, max_value=1e9)
@@ -124,3 +125,53 @@ def test_dots_stay_in_their_row_and_do_not_cover_each_other(values):
     offsets = side_by_side(values, value_axis("x", values))
     assert all(abs(offset) <= 0.34 + 1e-9 for offset in offsets)
     assert len(set(zip(values, offsets, strict=True))) == len(values)
+
+
+def test_curves_have_a_panel_a_level_with_its_own_number_of_runs_and_its_end_beside_it(sound):
+    figure = next(one for one in study_view(sound, figures=True).figures if one.name.startswith("curves-"))
+    assert "24" not in figure.sentence
+    titles = [panel.title for panel in figure.panels]
+    assert titles[::2] == ["default (n = 8)", "fixed-seed (n = 8)", "deterministic (n = 8)"]
+    assert all("from epoch" in title for title in titles[1::2])
+    assert len({panel.y for panel in figure.panels[::2]}) == 1
+    last = figure.panels[1]
+    assert (last.y.high - last.y.low) < (figure.panels[0].y.high - figure.panels[0].y.low)
+
+
+def test_few_values_have_no_box(sound):
+    few = strip({"two": [1.0, 2.0], "five": [1.0, 2.0, 3.0, 4.0, 5.0]})
+    assert [box.y for box in few.boxes] == [1.0]
+    assert not strip({"two": [1.0, 2.0]}).boxes
+    assert all("box" not in entry.label for entry in strip({"two": [1.0, 2.0]}).legend)
+
+
+def test_what_chance_gives_a_class_lies_behind_its_dots(troubled):
+    figure = next(one for one in study_view(troubled, figures=True).figures if one.name.endswith("-classes"))
+    bounds = {gap.name: 100 * gap.chance_gap_95 for group in troubled.groups for gap in group.gaps}
+    assert len(figure.tiles) == len([bound for bound in bounds.values() if bound])
+    assert max(tile.x[1] for tile in figure.tiles) == pytest.approx(max(bounds.values()))
+    assert any("chance" in entry.label for entry in figure.legend)
+
+
+@pytest.mark.parametrize("width", [svg.NARROW, svg.WIDE])
+def test_every_word_of_a_figure_is_within_its_picture(any_result, width):
+    for figure in study_view(any_result, figures=True).figures:
+        root = ET.fromstring(svg.render(figure, standalone=True, width=width))
+        for text, left in _texts(root, 0.0):
+            shown = svg.text_width(text.text or "")
+            if text.get("transform"):
+                continue
+            x = left + float(text.get("x"))
+            begin = {"middle": x - shown / 2, "end": x - shown}.get(text.get("text-anchor"), x)
+            assert begin > -0.12 * width, (figure.name, text.text)
+            assert begin + 0.8 * shown < 1.12 * width, (figure.name, text.text)
+
+
+def _texts(element, left):
+    """Texts with the offset of the groups around them."""
+    for child in element:
+        if child.tag.endswith("}g"):
+            inner = float(child.get("transform").removeprefix("translate(").split()[0])
+            yield from _texts(child, left + inner)
+        elif child.tag.endswith("}text"):
+            yield child, left

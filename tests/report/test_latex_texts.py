@@ -1,5 +1,6 @@
 """Texts in LaTeX: whatever a host, path or version holds, a paper compiles and its lines wrap."""
 
+import re
 import shutil
 import subprocess
 
@@ -8,7 +9,7 @@ import pytest
 from isorun.analysis.descriptions import CheckedItem, EnvironmentDescription
 from isorun.report import Column, Table
 from isorun.report.environments import description_latex
-from isorun.report.latex import latex_text, render_table
+from isorun.report.latex import latex_text, render, render_table
 
 HOSTILE = r"C:\tmp\x_y^2 ~ 50% & #1 {a} $HOME <b> \input{/etc/passwd} 漢字 → ſ é \write18{ls}"
 
@@ -21,7 +22,7 @@ def test_long_texts_wrap_also_within_paths():
     columns = (Column("what", key=True), Column("detail", key=True), Column("n"))
     table = Table("t", "t", columns, (("a", "/home/some/where/" + "x" * 90, "1"), ("b", HOSTILE, "2")))
     text = render_table(table)
-    assert r"\begin{tabular}{lp{0.60\linewidth}r}" in text
+    assert r"\begin{tabular}{@{}lp{0.60\linewidth}r@{}}" in text
     assert r"/\allowbreak{}home/\allowbreak{}some/\allowbreak{}where/" in text
     assert r"xxx\allowbreak{}xxx" in text
     assert text.count(r"\tabularnewline") == 2
@@ -29,18 +30,40 @@ def test_long_texts_wrap_also_within_paths():
     assert r"\write" not in text
 
 
+def compiled(text, folder, options=""):
+    """The log of pdflatex; the text must compile."""
+    packages = r"\usepackage[T1]{fontenc}\usepackage{booktabs}\usepackage{graphicx}"
+    (folder / "t.tex").write_text(
+        f"\\documentclass[{options}]{{article}}{packages}\\begin{{document}}\n{text}\\end{{document}}\n"
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout.decode(errors="replace")[-2000:]
+    return done.stdout.decode(errors="replace")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not here")
 def test_a_checklist_of_hostile_texts_compiles(tmp_path):
     item = CheckedItem("code version", "recorded", HOSTILE + "/home/" + "a" * 300)
     found = EnvironmentDescription("run", f"Trained on {HOSTILE}.", (item,))
-    packages = r"\usepackage[T1]{fontenc}\usepackage{booktabs}"
-    text = f"\\documentclass{{article}}{packages}\\begin{{document}}\n{description_latex(found)}\\end{{document}}\n"
-    (tmp_path / "t.tex").write_text(text)
-    done = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"],
-        cwd=tmp_path,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout.decode(errors="replace")[-2000:]
+    assert "Output written" in compiled(description_latex(found), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not here")
+@pytest.mark.parametrize("options", ["", "twocolumn"])
+@pytest.mark.parametrize(("name", "most"), [("sound", 1.0), ("troubled", 1.0), ("single", 1.0), ("hostile", 60.0)])
+def test_every_table_of_a_report_fits_its_column(request, tmp_path, options, name, most):
+    """A name without a space may stand out by a part of a word."""
+    log = compiled(render(request.getfixturevalue(name)), tmp_path, options)
+    assert "Output written" in log
+    assert all(float(points) <= most for points in re.findall(r"Overfull .hbox \(([.\d]+)pt too wide\)", log))
+
+
+def test_a_wide_table_is_continued_below_with_its_keys():
+    columns = (Column("name", key=True), *(Column(f"column {number}", "s") for number in range(12)))
+    text = render_table(Table("wide", "Wide", columns, (("row", *("123456",) * 12),)))
+    assert text.count(r"\begin{tabular}") == text.count("row &") > 1
+    assert text.count("123456") == 12
+    assert text.count(r"\begin{table}") == 1

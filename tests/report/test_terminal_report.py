@@ -44,24 +44,39 @@ def test_every_warning_is_numbered_and_has_a_next_step(troubled):
     assert text.count("   next: ") == len(troubled.conditions)
 
 
+def test_the_first_look_fits_a_screen_and_names_what_it_leaves_out(sound):
+    text = terminal.render(sound, colour=False, width=80)
+    assert len(text.splitlines()) < 50 < len(terminal.render(sound, colour=False, width=80, full=True).splitlines())
+    assert "test_acc: spread between runs" in text
+    assert "Identical runs" in text
+    assert "best-accuracy" not in text.partition("With --full")[0]
+    assert "Seconds to the epoch judged" in text.partition("With --full")[2]
+
+
+def test_a_first_look_shows_what_failed_and_every_warning(troubled):
+    text = " ".join(terminal.render(troubled, colour=False, width=80).split())
+    assert "CUDA out of memory" in text
+    assert all(f"[{condition.code}]" in text for condition in troubled.conditions)
+
+
 def test_weak_runs_are_in_one_table_and_out_of_the_other(troubled):
-    text = terminal.render(troubled, colour=False, width=80)
+    text = terminal.render(troubled, colour=False, width=80, full=True)
     assert "test_acc: spread between runs, without weak runs" in text
     assert "Weak runs: 2 of 7 (LeNet at level default)" in " ".join(text.split())
 
 
 def test_noise_of_the_test_set_is_told_in_one_sentence(troubled):
-    text = " ".join(terminal.render(troubled, colour=False, width=80).split())
+    text = " ".join(terminal.render(troubled, colour=False, width=80, full=True).split())
     assert "would remain on an unlimited test set" in text
 
 
 def test_the_widest_gap_is_held_against_chance(troubled):
-    text = " ".join(terminal.render(troubled, colour=False, width=80).split())
+    text = " ".join(terminal.render(troubled, colour=False, width=80, full=True).split())
     assert "on average with 1 example," in text
 
 
 def test_tables_left_out_are_named(sound):
-    text = " ".join(terminal.render(sound, colour=False, width=80).split())
+    text = " ".join(terminal.render(sound, colour=False, width=80, full=True).split())
     assert "Not shown here" in text
     assert "test_acc of every class, judged at best-accuracy (10 rows)" in text
 

@@ -117,8 +117,9 @@ def test_markdown_has_every_warning(troubled):
 
 
 def test_latex_rows_fit_their_columns(any_result):
-    for body in re.findall(r"\\begin\{tabular\}\{([lr]+)\}(.*?)\\end\{tabular\}", latex.render(any_result), re.S):
-        alignment, rows = body
+    bodies = re.findall(r"\\begin\{tabular\}\{@\{\}([lr]+)@\{\}\}(.*?)\\end\{tabular\}", latex.render(any_result), re.S)
+    assert bodies
+    for alignment, rows in bodies:
         for row in re.findall(r"^(.*) \\\\$", rows, re.M):
             cells = len(re.split(r"(?<!\\)&", row))
             spans = sum(int(number) - 1 for number in re.findall(r"\\multicolumn\{(\d+)\}", row))
@@ -129,7 +130,8 @@ def test_latex_escapes_what_would_be_commands(hostile):
     text = latex.render(hostile)
     assert r"\textless{}script\textgreater{}" in text
     assert r"\&" in text
-    unescaped = re.sub(r"\\[a-zA-Z]+(?:\[[^]]*\])?|\\[&%$#_{}\\]", "", text)
+    own = text.replace(r"\ifdim\wd0>\linewidth", "")
+    unescaped = re.sub(r"\\[a-zA-Z]+(?:\[[^]]*\])?|\\[&%$#_{}\\]", "", own)
     body = unescaped.split("\n", 1)[1]
     assert not set(body) & set("%#_~^<>±—–"), sorted(set(body) & set("%#_~^<>±—–"))
     assert text.count(r"\begin{") == text.count(r"\end{")

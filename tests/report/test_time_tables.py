@@ -4,7 +4,7 @@ import pytest
 
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import json_report
-from isorun.report.study_tables import run_tables
+from isorun.report.run_tables import run_tables
 from isorun.study.cells import Level
 from record_builder import make_cell, make_record, make_study
 

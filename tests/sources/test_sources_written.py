@@ -525,3 +525,13 @@ def test_files_from_before_the_run_are_not_its_own(tmp_path):
 
 def test_relying_on_nothing_is_empty():
     assert relied_on([]) == Found()
+
+
+def test_what_isorun_told_of_all_runs_is_not_read_as_what_one_left(tmp_path):
+    path = tmp_path / "kept.log"
+    lines = "epoch 1: val_acc 0.5\nepoch 2: val_acc 0.75\n"
+    told = Looked(tmp_path, tmp_path / "run", 0.0, whole=True)
+    path.write_text(lines)
+    assert look([path], told)
+    path.write_text(f"digits: 24 runs to do\n{lines}")
+    assert not look([path], told)

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from isorun.analysis import Told
-from isorun.analysis.environments import library_name
 from isorun.analysis.evidence import first_of, some
 from isorun.analysis.evidence.provenance import effective, files_of, made, requested
+from isorun.analysis.evidence.surroundings import (
+    SHORT,
+    computing_words,
+    driver,
+    image_words,
+    items,
+    libraries,
+    machine_words,
+    mapping,
+    one_line,
+    seed_words,
+    software_words,
+    threads,
+)
 from isorun.study.cells import Level
 from isorun.study.records import RunRecord
-from isorun.worker.frameworks import DISTRIBUTIONS, LIBRARIES, every
-from isorun.worker.frameworks.switches import SWITCHES
 from isorun.worker.redaction import without_secrets
 from isorun.worker.usercode import UNKNOWN
 
@@ -31,12 +42,7 @@ __all__ = [
 RECORDED: Final = "recorded"
 IN_PART: Final = "in part"
 MISSING: Final = "missing"
-_SHORT: Final = 12
-_WRAPPER: Final = re.compile(r"\.cpython-|\.abi3\.")
-"""Modules of Python that hand on to a library; it is the library that computes."""
-_LIBRARIES_TOLD: Final = 4
 _SOURCE: Final = re.compile(r".*\.(py|pyx|ipynb|sh|toml|ya?ml|cfg|ini)")
-_DRIVER: Final = re.compile(r"\b\d{3}\.\d+(?:\.\d+)?\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +94,9 @@ class EnvironmentDescription(Told):
 def description_of_run(record: RunRecord) -> EnvironmentDescription:
     """The environment that a run was made in."""
     inside, asked, found = effective(record), requested(record), made(record)
-    parts = [*_machine(inside), *_image(found), *_software(inside), *_way_of_computing(inside, asked)]
+    parts = [*machine_words(inside), *image_words(found), *software_words(inside), *computing_words(inside, asked)]
     level = record.cell.level
-    parts.append(f"determinism level {level} ({level.meaning}), {_seeds(record)}")
+    parts.append(f"determinism level {level} ({level.meaning}), {seed_words(record)}")
     return EnvironmentDescription(
         record.run_id,
         _sentence("Trained", parts),
@@ -109,8 +115,8 @@ def description_of_machine(
     inside: what a process of that interpreter says of itself; installed: versions of frameworks, also of those that
     could not be imported; code: the version of the code in this folder.
     """
-    known = {**inside, "packages": {**installed, **_mapping(inside.get("packages"))}}
-    parts = [*_machine(known), *_software(known), *_way_of_computing(known, {})]
+    known = {**inside, "packages": {**installed, **mapping(inside.get("packages"))}}
+    parts = [*machine_words(known), *software_words(known), *computing_words(known, {})]
     checklist = (
         *_code_items(code, ()),
         _packages(known, {}) if known["packages"] else CheckedItem("packages", MISSING, "no framework is installed"),
@@ -121,138 +127,8 @@ def description_of_machine(
     return EnvironmentDescription("", _sentence("Run", parts), checklist, known)
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _items(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else []
-
-
 def _sentence(verb: str, parts: Sequence[str]) -> str:
     return without_secrets(f"{verb} {'; '.join(part for part in parts if part)}.")
-
-
-def _machine(inside: Mapping[str, Any]) -> Iterator[str]:
-    cpu, platform = _mapping(inside.get("cpu")), _mapping(inside.get("platform"))
-    if not cpu and not platform:
-        yield "on a machine of which nothing is recorded"
-        return
-    logical, used = cpu.get("logical"), cpu.get("affinity")
-    of = f" ({logical} CPUs)" if logical else ""
-    if logical and used and used != logical:
-        of = f" ({used} of {logical} CPUs used)"
-    yield f"on {_one(cpu.get('model') or platform.get('machine') or 'an unnamed processor')}{of}{_gpu(inside)}"
-    system = ", ".join(str(platform[name]) for name in ("kernel", "libc") if platform.get(name))
-    if platform.get("os"):
-        yield f"{platform['os']} ({system})" if system else str(platform["os"])
-
-
-def _one(name: Any) -> str:
-    return " ".join(str(name).split())
-
-
-def _gpu(inside: Mapping[str, Any]) -> str:
-    gpu = _mapping(inside.get("gpu"))
-    devices = [str(name) for name in _items(gpu.get("devices"))]
-    if not devices:
-        return ""
-    counted = {name: devices.count(name) for name in dict.fromkeys(devices)}
-    shown = ", ".join(f"{number} x {name}" if number > 1 else name for name, number in counted.items())
-    versions = [f"driver {driver}"] if (driver := _driver(inside)) else []
-    versions += [f"{title} {gpu[name]}" for name, title in LIBRARIES if gpu.get(name)]
-    return f" with {shown} ({', '.join(versions)})" if versions else f" with {shown}"
-
-
-def _driver(inside: Mapping[str, Any]) -> str:
-    """The number in what the driver says of itself, which is a line long."""
-    said = str(_mapping(inside.get("gpu")).get("driver") or "")
-    found = _DRIVER.search(said)
-    return found[0] if found else said
-
-
-def _image(found: Mapping[str, Any]) -> Iterator[str]:
-    image_id = str(found.get("image_id") or "").removeprefix("sha256:")
-    if found.get("image") and image_id:
-        yield f"in the container image {found['image']} (sha256 {image_id[:_SHORT]})"
-
-
-def _software(inside: Mapping[str, Any]) -> Iterator[str]:
-    python = _mapping(inside.get("python"))
-    versions = {
-        name: version for name in map(str, _items(inside.get("frameworks"))) if (version := _version(inside, name))
-    }
-    software = [f"{name} {version}" for name, version in versions.items()]
-    interpreter = [f"{python.get('implementation', 'Python')} {python['version']}"] if python.get("version") else []
-    if interpreter or software:
-        yield f"with {', '.join([*interpreter, *software])}"
-    libraries = _libraries(inside)
-    if libraries:
-        named = [f"{name} (sha256 {digest})" if digest else name for name, digest in libraries.items()]
-        yield f"math libraries loaded: {first_of(named, _LIBRARIES_TOLD, ', ')}"
-
-
-def _version(inside: Mapping[str, Any], framework: str) -> str:
-    own = _mapping(inside.get(framework)).get("version")
-    packages = _mapping(inside.get("packages"))
-    return str(own or packages.get(DISTRIBUTIONS.get(framework, framework)) or "")
-
-
-def _libraries(inside: Mapping[str, Any]) -> dict[str, str]:
-    """The libraries that were really loaded, by the name that people know, with the start of their hashes."""
-    found: dict[str, str] = {}
-    for item in _items(inside.get("libraries")):
-        file, digest = str(_mapping(item).get("name", "")), str(_mapping(item).get("sha256", ""))[:_SHORT]
-        if _WRAPPER.search(file):
-            continue
-        title = next((title for part, title in LIBRARIES if part in file), library_name(file))
-        found.setdefault(title, digest)
-    order = {title: place for place, (_, title) in enumerate(LIBRARIES)}
-    return dict(sorted(found.items(), key=lambda item: order.get(item[0], len(order))))
-
-
-def _way_of_computing(inside: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
-    threads = _threads(inside)
-    if threads:
-        yield f"threads: {', '.join(f'{name} {number}' for name, number in threads.items())}"
-    used = set(map(str, _items(inside.get("frameworks"))))
-    computing = {each.name for each in every() if each.libraries and each.name in used}
-    answers = list(_answers(_mapping(inside.get("switches")), computing))
-    switches = [f"{name}={value}" for name, value in _mapping(asked.get("switches")).items()]
-    if answers or switches:
-        request = [f"(asked for: {', '.join(switches)})"] if switches else []
-        yield " ".join([", ".join(answers) or "no library told its switches", *request])
-
-
-def _answers(answers: Mapping[str, Any], computing: Set[str]) -> Iterator[str]:
-    """Each switch with its value; with the names of those who answered where they do not agree.
-
-    computing: frameworks that compute. Where none of them says what it has, what another says is not the training's.
-    """
-    for name, switch in SWITCHES.items():
-        heard = {who: str(value) for who, items in answers.items() if (value := _mapping(items).get(name))}
-        if len(set(heard.values())) == 1 and not (computing and computing.isdisjoint(heard)):
-            yield f"{switch.noun} {next(iter(heard.values()))}"
-        elif heard:
-            yield f"{switch.noun} {', '.join(f'{value} ({who})' for who, value in heard.items())}"
-
-
-def _threads(inside: Mapping[str, Any]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, part in inside.items():
-        number = _mapping(part).get("threads") or _mapping(part).get("intra_op_parallelism")
-        if number and name not in {"switches", "variables"}:
-            found[name] = str(number)
-    for name, answered in _mapping(inside.get("switches")).items():
-        if number := _mapping(answered).get("threads"):
-            found.setdefault(name, str(number))
-    return found
-
-
-def _seeds(record: RunRecord) -> str:
-    own = [f"{item.call}({item.value})" for item in record.seeded if not item.replaced]
-    given = f"seed {record.seed_used}" if record.cell.level.fixes_seed else "no seed fixed by isorun"
-    return f"{given}, the training's own seeds: {first_of(dict.fromkeys(own), 3, ', ')}" if own else given
 
 
 def _run_checklist(record: RunRecord) -> Iterator[CheckedItem]:
@@ -276,11 +152,11 @@ def _code_items(code: Mapping[str, Any], sources: Sequence[str]) -> Iterator[Che
             "code version", state, f"no commit: no git repository was found{hashed}", "git init, and commit"
         )
     elif code.get("dirty"):
-        detail = f"commit {commit[:_SHORT]} with changes that are not committed, known by hash alone{hashed}"
+        detail = f"commit {commit[:SHORT]} with changes that are not committed, known by hash alone{hashed}"
         yield CheckedItem("code version", IN_PART, detail, "commit the changes, then run again")
     else:
         after = ", as the run began; it changed committed files in its checkout" if code.get("dirty_after") else ""
-        yield CheckedItem("code version", RECORDED, f"commit {commit[:_SHORT]}, clean{after}{hashed}")
+        yield CheckedItem("code version", RECORDED, f"commit {commit[:SHORT]}, clean{after}{hashed}")
 
 
 def _data(files: Mapping[str, str], asked: Mapping[str, Any]) -> CheckedItem:
@@ -297,7 +173,7 @@ def _data(files: Mapping[str, str], asked: Mapping[str, Any]) -> CheckedItem:
 
 
 def _packages(inside: Mapping[str, Any], found: Mapping[str, Any]) -> CheckedItem:
-    installed, imported = _mapping(found.get("packages")), _mapping(inside.get("packages"))
+    installed, imported = mapping(found.get("packages")), mapping(inside.get("packages"))
     if installed:
         detail = f"{some(len(installed), 'package')} as they were installed for the study"
         return CheckedItem("packages", RECORDED, detail)
@@ -314,14 +190,14 @@ def _packages(inside: Mapping[str, Any], found: Mapping[str, Any]) -> CheckedIte
 
 
 def _machine_items(inside: Mapping[str, Any]) -> Iterator[CheckedItem]:
-    cpu, gpu = _mapping(inside.get("cpu")), _mapping(inside.get("gpu"))
-    platform, python = _mapping(inside.get("platform")), _mapping(inside.get("python"))
+    cpu, gpu = mapping(inside.get("cpu")), mapping(inside.get("gpu"))
+    platform, python = mapping(inside.get("platform")), mapping(inside.get("python"))
     nothing = "nothing is recorded: no Python process of it loaded isorun's worker"
-    yield CheckedItem("processor", *_known(_one(cpu.get("model", "")) if cpu else "", nothing))
-    devices = _items(gpu.get("devices"))
+    yield CheckedItem("processor", *_known(one_line(cpu.get("model", "")) if cpu else "", nothing))
+    devices = items(gpu.get("devices"))
     if devices:
         state = RECORDED if gpu.get("driver") else IN_PART
-        detail = f"{', '.join(map(str, devices))}, driver {_driver(inside) or 'not known'}"
+        detail = f"{', '.join(map(str, devices))}, driver {driver(inside) or 'not known'}"
         yield CheckedItem("GPU and driver", state, detail)
     else:
         yield CheckedItem("GPU and driver", RECORDED if inside else MISSING, "none was seen" if inside else nothing)
@@ -335,23 +211,22 @@ def _known(detail: str, otherwise: str) -> tuple[str, str]:
 
 
 def _computing_items(inside: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[CheckedItem]:
-    libraries = _libraries(inside)
-    named = ", ".join(libraries)
+    named = ", ".join(libraries(inside))
     detail = f"by SHA-256: {named}" if named else "none was loaded"
     yield CheckedItem("math libraries", RECORDED if inside else MISSING, detail if inside else "not known")
-    threads = _threads(inside)
-    used = ", ".join(f"{name} {number}" for name, number in threads.items())
+    counts = threads(inside)
+    used = ", ".join(f"{name} {number}" for name, number in counts.items())
     if asked.get("threads") is not None:
         yield CheckedItem("threads", RECORDED, f"{asked['threads']} asked for; used: {used or 'not told'}")
-    elif threads:
-        step = f"--threads {next(iter(threads.values()))}, or threads = … in the study"
+    elif counts:
+        step = f"--threads {next(iter(counts.values()))}, or threads = … in the study"
         yield CheckedItem("threads", IN_PART, f"{used}, as this machine has them: none were asked for", step)
     else:
         yield CheckedItem("threads", MISSING, "no library told its number", "--threads N, or threads = … in the study")
 
 
 def _level(record: RunRecord, inside: Mapping[str, Any]) -> CheckedItem:
-    level, left = record.cell.level, [str(item) for item in _items(inside.get("open"))]
+    level, left = record.cell.level, [str(item) for item in items(inside.get("open"))]
     if not inside and level.fixes_seed:
         return CheckedItem("determinism", MISSING, f"{level} was asked for, and nothing tells that it was applied")
     if left:
@@ -365,7 +240,7 @@ def _seed_item(record: RunRecord) -> CheckedItem:
         return CheckedItem(
             "seeds", MISSING, "none was fixed: this run cannot be made again", "isorun run --level fixed-seed"
         )
-    return CheckedItem("seeds", RECORDED, _seeds(record))
+    return CheckedItem("seeds", RECORDED, seed_words(record))
 
 
 def _untrained() -> Iterator[CheckedItem]:

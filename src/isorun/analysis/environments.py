@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from isorun.analysis import Told
 from isorun.analysis.evidence.provenance import effective, files_of, made, requested
+from isorun.analysis.evidence.surroundings import library_name
 from isorun.study.records import RunRecord
 from isorun.worker.frameworks import DISTRIBUTIONS, PACKAGES
 from isorun.worker.redaction import REDACTED, holds_secret, without_secrets
@@ -29,7 +30,6 @@ __all__ = [
     "FactRule",
     "difference_of",
     "facts_of",
-    "library_name",
     "rule_for",
 ]
 
@@ -86,6 +86,8 @@ RULES: Final = (
     FactRule(r"(requested\.)?switches\..*\.?(onednn|mkl|tf32|cudnn)|gpu\.(cuda|cudnn|tf32_matmul)", NUMERICS,
              "other kernels, or products rounded otherwise"),
     FactRule(r"switches\..*", NUMERICS, "libraries answer that they compute otherwise"),
+    FactRule(r"ranks\.(world_size|backend)", NUMERICS, "gradients are summed over other processes"),
+    FactRule(r"ranks\..*", SPEED, "which machine each rank was on"),
     FactRule(r"[^.]+\.(deterministic_algorithms|cudnn_.*|float32_matmul_precision|default_dtype|mkl|mkldnn)", NUMERICS,
              "a setting that chooses kernels or precision"),
     FactRule(r"cpu\.(model|vector)|platform\.machine", NUMERICS, "libraries choose kernels by the processor"),
@@ -120,7 +122,6 @@ _LEFT_OUT: Final = frozenset(
 )
 _SAID_ELSEWHERE: Final = frozenset(("given_files", "read_files", "level"))
 _OF_THE_RUN: Final = re.compile(r"variables\.ISORUN_.*")
-_TAG: Final = re.compile(r"(-[0-9a-f]{8,})?\.so([.\d]*)$")
 _SHORT: Final = 12
 _SHOWN: Final = 200
 
@@ -271,11 +272,6 @@ def _effective_facts(record: RunRecord) -> dict[str, str]:
             libraries.setdefault(library_name(str(item.get("name", ""))), []).append(digest)
     by_library = {f"math library {name}": ", ".join(sorted(digests)) for name, digests in libraries.items()}
     return {name: value for name, value in facts.items() if not _OF_THE_RUN.fullmatch(name)} | by_library
-
-
-def library_name(file: str) -> str:
-    """A library's name without the tag that a wheel's maker puts into it, so that two builds of it meet."""
-    return _TAG.sub(r".so\2", file)
 
 
 def _flat(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

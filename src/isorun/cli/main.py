@@ -26,6 +26,7 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS: Final = {
     "run": "train the same thing many times under control and record everything",
+    "worker": "take cells that nobody has made yet from a store, on any number of machines",
     "status": "what is running now, who runs it, and how far it is",
     "report": "how much the runs of a study vary, and what made it so",
     "doctor": "what is wrong inside a training, and what to try",

@@ -1,6 +1,7 @@
 """How much the runs of a study vary, and what made it so.
 
-isorun report study.toml                      verdict, tables and warnings in the terminal
+isorun report study.toml                      verdict, spread, identical runs and warnings in the terminal
+isorun report study.toml --full               every table
 isorun report study.toml --html report.html   one self-contained file that opens offline
 isorun report study.toml --json               the same result for machines
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isorun import cli
@@ -27,6 +29,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "study", nargs="?", metavar="STUDY", help="a study file, or the name of an earlier study (default: the latest)"
     )
+    parser.add_argument("--full", action="store_true", help="all tables, not only those of a first look")
     parser.add_argument("--html", metavar="FILE", help="also write one self-contained page")
     parser.add_argument("--markdown", metavar="FILE", help="also write Markdown tables")
     parser.add_argument("--latex", metavar="FILE", help="also write LaTeX tables (booktabs)")
@@ -48,17 +51,21 @@ def execute(options: argparse.Namespace) -> int:
 
         cli.print_json(json_report.to_json(result))
         return 0
-    text = terminal.render(result, colour=cli.wants_colour(), width=cli.terminal_width())
+    text = terminal.render(result, colour=cli.wants_colour(), width=cli.terminal_width(), full=options.full)
     cli.show_text("".join([text, "\n", *(f"written: {path}\n" for path in written)]))
     return 0
 
 
 def _write_pages(result: StudyResult, options: argparse.Namespace) -> list[str]:
-    wanted = {"html": options.html, "markdown": options.markdown, "latex": options.latex}
-    asked = {renderer: path for renderer, path in wanted.items() if path}
+    if options.html:
+        from isorun.report import html
+
+        cli.write_file(options.html, html.render(result, beside=Path(options.html).parent))
+    asked = {"markdown": options.markdown, "latex": options.latex}
     for renderer, path in asked.items():
-        cli.write_file(path, importlib.import_module(f"isorun.report.{renderer}").render(result))
-    return list(asked.values())
+        if path:
+            cli.write_file(path, importlib.import_module(f"isorun.report.{renderer}").render(result))
+    return [path for path in (options.html, *asked.values()) if path]
 
 
 def _write_figures(result: StudyResult, options: argparse.Namespace) -> list[str]:

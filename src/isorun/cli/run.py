@@ -2,6 +2,7 @@
 
   isorun run study.toml                                    a declared study; again = only what is missing
   isorun run -n 16 --level fixed-seed -- python train.py   any command, no change to its code
+  isorun run study.toml --store URL --queue                kept for isorun worker, which carries it out elsewhere
 
 Levels: default (nothing fixed), fixed-seed (the algorithm's randomness fixed), deterministic (kernels, threads and
 CPU path fixed too). Without --level the command runs at level default.
@@ -13,11 +14,12 @@ import argparse
 import itertools
 import math
 import re
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun import cli
-from isorun.errors import harmless
+from isorun.errors import UsageError, harmless
 from isorun.study.records import RunState
 
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
     both.add_argument("--fail-fast", action="store_true", help="stop everything at the first failure")
     cli.declare_isolate(both)
     cli.declare_session(both)
+    about = "keep the study for isorun worker, and run nothing here"
+    both.add_argument("--queue", action="store_true", help=about)
     both.add_argument("--dry-run", action="store_true", help="show what would be run, and stop")
     cli.declare_json(parser)
 
@@ -65,6 +69,8 @@ def execute(options: argparse.Namespace) -> int:
 
     with workflow.opened(_source(options), options.store) as (loaded, store):
         study = cli.with_policy(loaded, options)
+        if options.queue:
+            return _queue(study, options, store)
         return _dry_run(study, options, store) if options.dry_run else _carry_out(study, options, store)
 
 
@@ -81,6 +87,34 @@ def _carry_out(study: Study, options: argparse.Namespace, store: workflow.Store)
             outcome = workflow.run_missing(study, session, progress, keep_study=keep)
         _print(study, outcome, progress, options, session.store)
     return _exit_code(outcome, is_search=bool(study.searches))
+
+
+def _queue(study: Study, options: argparse.Namespace, store: workflow.Store) -> int:
+    """Keep the study for workers, and say what they would do."""
+    from pathlib import Path
+
+    from isorun import workflow
+    from isorun.analysis.evidence import some
+    from isorun.session import place_of
+    from isorun.store import AbstractStore, shown_place
+
+    if options.dry_run or options.executor != "local":
+        other = "--dry-run" if options.dry_run else "--executor"
+        raise UsageError(f"--queue keeps a study for workers and runs nothing; {other} does not go with it")
+    place = place_of(study, store)
+    kept, missing, conditions = workflow.queue(study, store=store)
+    shown = shlex.quote(shown_place(options.store or ("" if isinstance(place, AbstractStore) else place)))
+    if options.json:
+        warnings = [condition.to_json() for condition in conditions]
+        cli.print_json({"study": kept.name, "missing": len(missing), "store": shown, "warnings": warnings})
+        return 0
+    print(harmless(f"{kept.name}: kept for workers; {some(len(missing), 'cell')} left to carry out, nothing was run"))
+    if conditions:
+        from isorun.report import View
+
+        cli.show(View((), (), tuple(conditions)))
+    print(f"next: isorun worker {shown}, on any machine that has {harmless(str(Path(kept.folder).resolve()))}")
+    return 0
 
 
 def _source(options: argparse.Namespace) -> Study | str:

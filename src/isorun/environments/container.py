@@ -384,9 +384,10 @@ class _InContainer(Prepared):
     def _all_mounts(self, folders: Folders) -> list[tuple[str, str, bool]]:
         """By their targets: what isorun needs itself wins."""
         linked = [(path, path, False) for path in (str((folders.working / name).resolve()) for name in self.links)]
-        needed = (folders.working, folders.worker, folders.run)
+        read = (folders.worker, folders.worker.parent / "frameworks")  # which the worker serves to trainings
+        needed = (folders.working, *read, folders.run)
         copied = [] if folders.copy_of is None else [(str(folders.copy_of), str(folders.copy_of), True)]
-        own = [*copied, *((str(path), str(path), path == folders.worker) for path in needed)]
+        own = [*copied, *((str(path), str(path), path in read) for path in needed)]
         return list({mount[1]: mount for mount in (*linked, *self.mounts, *own)}.values())
 
     def outside(self, variables: Mapping[str, str]) -> Mapping[str, str]:

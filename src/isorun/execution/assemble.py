@@ -10,7 +10,7 @@ import stat
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -50,6 +50,7 @@ __all__ = [
     "state_and_reason",
     "variables_read",
     "with_script",
+    "words_for_files",
     "written_paths",
 ]
 
@@ -209,7 +210,7 @@ def _all_metrics(ended: Ended) -> Found:
     """
     logged = _logged(ended.events)
     files, lines = (_after_startup(found, ended.events.startup_seconds) for found in (ended.files, ended.lines))
-    return merged(logged, files, _without(lines, {*logged.origins, *files.origins}))
+    return merged(logged, files, _without(lines, {*logged.origins, *files.origins, *ended.events.stands_for}))
 
 
 def found_in_files(ended: Ended, run_folder: Path, *, whole: bool, is_alone: bool) -> Ended:
@@ -224,7 +225,7 @@ def found_in_files(ended: Ended, run_folder: Path, *, whole: bool, is_alone: boo
     from isorun.sources.written import Looked, found_among  # noqa: PLC0415  most runs leave no such file
 
     logged = _logged(ended.events)
-    own = merged(logged, _without(ended.lines, {*logged.origins}))
+    own = merged(logged, _without(ended.lines, {*logged.origins, *ended.events.stands_for}))
     named = ended.job.sources.files or ended.job.sources.tensorboard  # whoever names files has said what to rely on
     has_metrics = bool(own.origins or ended.files.origins or named)
     look = Looked(folder, run_folder, since, whole=whole, is_alone=is_alone, has_metrics=has_metrics)
@@ -243,7 +244,26 @@ def written_paths(folder: Path, run_folder: Path, since: float, effective: Mappi
     seen += [path for path in files_written(run_folder, since, folder) if not _is_isoruns_own(path, run_folder)]
     if isinstance(packages, Mapping) and "trackio" in packages:
         seen += [path for path in files_written(_trackio_folder(effective), since) if path.suffix == ".db"]
-    return seen
+    own = _own_output()
+    return [path for path in seen if _identity(path) not in own]
+
+
+def _own_output() -> set[tuple[int, int]]:
+    """The files that this process itself prints to (`isorun run … > run.log`): what stands there is of all runs."""
+    found = set()
+    for descriptor in (1, 2):
+        with suppress(OSError):
+            status = os.fstat(descriptor)
+            found.add((status.st_dev, status.st_ino))
+    return found
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _trackio_folder(effective: Mapping[str, Any]) -> Path:
@@ -548,7 +568,7 @@ class GivenFiles:
     def before(self, job: Job) -> dict[str, tuple[Path, Stamp]]:
         """The files that the job's words name, and how they look before it begins."""
         found = {}
-        for word in _words_for_files(job.command):
+        for word in words_for_files(job.command):
             path = job.working_folder / word
             if stamp := _stamp(path):
                 found[word] = (path, stamp)
@@ -590,7 +610,7 @@ class GivenFiles:
         return digest
 
 
-def _words_for_files(command: tuple[str, ...]) -> Iterator[str]:
+def words_for_files(command: Sequence[str]) -> Iterator[str]:
     """Words that may name files, also behind `=`; not a program of the system's, and nothing that holds a secret."""
     before = ""
     for number, word in enumerate(command):

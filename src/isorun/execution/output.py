@@ -67,6 +67,8 @@ Event = Mapping[str, Any]
 _GAPS: Final = {"torn-events", "events-lost"}
 _MOST_FILES_TOLD: Final = 5
 _LONGEST_REASON: Final = 80
+_OF_A_RANK: Final = ("rank", "local_rank", "world_size", "backend", "host")
+_MOST_RANKS: Final = 1024
 LAST_PRINTED: Final = "printed.json"
 MOST_WATCHED_ROWS: Final = 200
 
@@ -122,11 +124,36 @@ def read_run_folder(folder: Path, held: HeldFolder | None = None) -> EventLog:
     files = read_files(folder, lambda name, events: logs.setdefault(name, EventLog()).take_all(events))
     main = main_file(files)
     log = logs.pop(main, None) or EventLog()
+    ranks, notes = _ranks_of(log, [log, *logs.values()])
     for other in logs.values():
         log.fill_from(other)
+    log.effective.update({"ranks": ranks} if ranks else {})
+    log.notes += notes
     log.notes += _damages(folder, files, held)
     log.settle_jobs()
     return log
+
+
+def _ranks_of(main: EventLog, logs: Sequence[EventLog]) -> tuple[dict[str, Any], list[Note]]:
+    """The ranks of a run that is several processes, and what is not kept of them; nothing of any other run."""
+    known = {log.rank["rank"]: log for log in logs if log.rank}
+    if not known:
+        return {}, []
+    size = max(log.rank["world_size"] for log in known.values())
+    ranks = [known[rank].rank for rank in sorted(known)]
+    each = [{name: rank[name] for name in ("rank", "local_rank", "host") if name in rank} for rank in ranks]
+    told = {"world_size": size, "backend": ranks[0].get("backend"), "each": each[:_MOST_RANKS]}
+    notes = []
+    if len(known) < size:
+        missed = ", ".join(map(str, [rank for rank in range(size) if rank not in known][:_MOST_FILES_TOLD]))
+        notes.append(Note("ranks-missing", f"{len(known)} of {size} ranks told of themselves; not those of {missed}"))
+    others = [log for rank, log in sorted(known.items()) if log is not main]
+    doubled = sorted({name for log in others for name in log.names & main.names})
+    if doubled:
+        of_all = ", ".join(doubled[:_MOST_FILES_TOLD]) + (", …" if len(doubled) > _MOST_FILES_TOLD else "")
+        kept = main.rank.get("rank", 0)
+        notes.append(Note("ranks-logged", f"several ranks logged {of_all}; kept are the values of rank {kept}"))
+    return told, notes
 
 
 def told_environments(folder: Path) -> list[Mapping[str, Any]]:
@@ -234,6 +261,8 @@ class EventLog:
         self.startup_seconds: float | None = None
         self.notes: list[Note] = []
         self.jobs: dict[str, None] = {}
+        self.stands_for: set[str] = set()
+        self.rank: Event = {}
         self._points: dict[str, Points] = {}
         self._watched = WatchedRows()
         self._takers: dict[str, Callable[[Event], None]] = {
@@ -246,6 +275,8 @@ class EventLog:
             "digest": self._take_digest,
             "seeded": self._take_seeded,
             "environment": self._take_environment,
+            "rank": self._take_rank,
+            "stands-for": self._take_stands_for,
             "note": self._take_note,
             "end": self._take_end,
         }
@@ -282,6 +313,11 @@ class EventLog:
     def series(self) -> dict[str, Series]:
         """The series by metric, in the order in which the metrics first came."""
         return {name: points.series() for name, points in self._points.items()}
+
+    @property
+    def names(self) -> set[str]:
+        """The metrics that were logged."""
+        return {*self._points, *self.results}
 
     @property
     def watched(self) -> tuple[Mapping[str, Any], ...]:
@@ -390,6 +426,12 @@ class EventLog:
     def _take_environment(self, event: Event) -> None:
         self.effective.update(event["effective"])
 
+    def _take_rank(self, event: Event) -> None:
+        self.rank = {name: event[name] for name in _OF_A_RANK if name in event}
+
+    def _take_stands_for(self, event: Event) -> None:
+        self.stands_for.update(map(str, event["names"]))
+
     def _take_note(self, event: Event) -> None:
         self.notes.append(Note(event["code"], event["message"]))
 
@@ -407,9 +449,11 @@ class EventLog:
             self.start, self.startup_seconds = other.start, other.startup_seconds
         self.predictions = self.predictions or other.predictions
         self._watched = self._watched or other._watched
-        self.seeded += other.seeded
-        self.notes += other.notes
+        self.seeded += [seeded for seeded in other.seeded if seeded not in self.seeded]
+        told = "weights.final" in self.digests  # a launcher has none, and says so of itself
+        self.notes += [note for note in other.notes if not (told and note.code == "no-digest")]
         self.jobs |= other.jobs
+        self.stands_for |= other.stands_for
 
 
 def _seeded(event: Event) -> Seeded:

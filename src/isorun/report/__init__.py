@@ -191,7 +191,8 @@ class Column:
 class Table:
     """A table whose cells are written out. Every row is as long as `columns`. notes: what a reader needs below it.
 
-    folded: too long for a first look; renderers that can may fold it away.
+    folded: too long for a first look; renderers that can may fold it away. links: for each row the file that its last
+    cell leads to, empty where it leads nowhere; pages link to it, all others leave it out.
     """
 
     name: str
@@ -200,6 +201,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
     folded: bool = False
+    links: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -211,7 +213,7 @@ class Table:
         if len(self.rows) <= MOST_ROWS:
             return self
         note = f"The first {MOST_ROWS:,} of {len(self.rows):,} rows; --json has all."
-        return replace(self, rows=self.rows[:MOST_ROWS], notes=(note, *self.notes))
+        return replace(self, rows=self.rows[:MOST_ROWS], links=self.links[:MOST_ROWS], notes=(note, *self.notes))
 
     @property
     def has_groups(self) -> bool:

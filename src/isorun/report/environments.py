@@ -39,10 +39,10 @@ def _checklist(result: EnvironmentDescription) -> Table:
 
 
 def description_latex(result: EnvironmentDescription) -> str:
-    """The sentence as a paragraph, and the checklist as a table; needs the package booktabs."""
-    from isorun.report.latex import breakable_text, render_table  # noqa: PLC0415 - it stands on what studies need
+    """The sentence as a paragraph, and the checklist as a table; needs the packages booktabs and graphicx."""
+    from isorun.report.latex import PACKAGES, breakable_text, render_table  # noqa: PLC0415 - it stands on what studies need
 
-    head = r"% needs \usepackage[T1]{fontenc} and \usepackage{booktabs}"
+    head = f"% needs {PACKAGES}"
     return "\n\n".join([head, breakable_text(result.sentence), render_table(_checklist(result))]) + "\n"
 
 

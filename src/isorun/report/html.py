@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from importlib import resources
+from itertools import zip_longest
+from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from isorun.analysis.evidence import Condition
 from isorun.analysis.studies.study_result import StudyResult
@@ -26,13 +30,13 @@ _STYLE: Final = resources.files(__package__).joinpath("page.css").read_text("utf
 _LONG: Final = 40
 
 
-def render(result: StudyResult) -> str:
-    """The whole page."""
+def render(result: StudyResult, *, beside: Path | None = None) -> str:
+    """The whole page. beside: the folder that it will lie in, for links to logs; without it there are none."""
     sections, told = study_sections(result), warnings(result)
     main = [
         _verdict(result),
         _contents(sections, told),
-        *(_section(section) for section in sections),
+        *(_section(section, beside) for section in sections),
         *(_listing(number, listing) for number, listing in enumerate(listings(result), start=1) if listing.items),
         *_warnings(told),
     ]
@@ -151,12 +155,12 @@ def _contents(sections: Sequence[Section], warnings: Sequence[Condition]) -> str
     return f'<nav aria-label="Contents"><ul>{items}</ul></nav>'
 
 
-def _section(section: Section) -> str:
+def _section(section: Section, beside: Path | None = None) -> str:
     parts = [
         f'<section aria-labelledby="{section.name}">',
         f'<h2 id="{section.name}">{escaped(section.title)}</h2>',
         *(_figure(figure) for figure in section.figures),
-        *(_table(table) for table in section.tables),
+        *(_table(table, beside) for table in section.tables),
         "</section>",
     ]
     return "\n".join(parts)
@@ -164,17 +168,17 @@ def _section(section: Section) -> str:
 
 def _figure(figure: Figure) -> str:
     return (
-        f'<figure><h3>{escaped(figure.title)}</h3><div class="scroll" tabindex="0" role="group" '
-        f'aria-label="{escaped(figure.title)}">{svg.render(figure)}</div>'
+        f'<figure><h3>{escaped(figure.title)}</h3><div class="wide">{svg.render(figure)}</div>'
+        f'<div class="narrow">{svg.render(figure, width=svg.NARROW)}</div>'
         f"<figcaption>{escaped(figure.sentence)}</figcaption>"
         f"<details><summary>The data of this figure</summary>{render_table(figure.data)}</details></figure>"
     )
 
 
-def _table(table: Table) -> str:
+def _table(table: Table, beside: Path | None = None) -> str:
     if not table.folded:
-        return render_table(table)
-    return f"<details><summary>{escaped(table.title)}</summary>{render_table(table)}</details>"
+        return render_table(table, beside=beside)
+    return f"<details><summary>{escaped(table.title)}</summary>{render_table(table, beside=beside)}</details>"
 
 
 def _warnings(warnings: Sequence[Condition]) -> Iterator[str]:
@@ -192,9 +196,13 @@ def _warning(warning: Condition) -> str:
     )
 
 
-def render_table(table: Table) -> str:
-    """The table with its notes, in a box that scrolls sideways where the window is narrow."""
+def render_table(table: Table, *, beside: Path | None = None) -> str:
+    """The table with its notes, in a box that scrolls sideways where the window is narrow.
+
+    beside: the folder that the page will lie in; the last cells then lead to the files that belong to them.
+    """
     table = table.first_rows()
+    links = [_href(path, beside) for path in table.links] if beside is not None else []
     notes = "".join(f"<p>{escaped(note)}</p>" for note in table.notes)
     return "\n".join(
         [
@@ -203,7 +211,7 @@ def render_table(table: Table) -> str:
             f"<caption>{escaped(table.title)}</caption>",
             f"<thead>{''.join(_head_rows(table))}</thead>",
             "<tbody>",
-            *(_body_row(table.columns, row) for row in table.rows),
+            *(_body_row(table.columns, row, link) for row, link in zip_longest(table.rows, links, fillvalue="")),
             "</tbody></table></div>",
             *([f'<div class="notes">{notes}</div>'] if notes else []),
             "</div>",
@@ -237,18 +245,27 @@ def _heading(column: Column, rows: int = 1) -> str:
     return f'<th scope="col"{span}{kind}>{escaped(column.title)}{unit}</th>'
 
 
-def _body_row(columns: Sequence[Column], row: Sequence[str]) -> str:
-    cells = zip(columns, row, strict=True)
-    return _line(_cell(column, text, first=place == 0) for place, (column, text) in enumerate(cells))
+def _href(path: str, beside: Path) -> str:
+    """A link within the same disk. What a record calls its folder may be anything: it never becomes a scheme."""
+    if not Path(path).is_absolute() or "\0" in path:
+        return ""
+    return f"./{quote(os.path.relpath(path, beside.absolute()))}"
 
 
-def _cell(column: Column, text: str, *, first: bool) -> str:
+def _body_row(columns: Sequence[Column], row: Sequence[str], link: str = "") -> str:
+    last = len(row) - 1
+    cells = enumerate(zip(columns, row, strict=True))
+    return _line(_cell(place == 0, column, text, link if place == last else "") for place, (column, text) in cells)
+
+
+def _cell(first: bool, column: Column, text: str, link: str) -> str:
     """The first cell names its row; long texts may break."""
     kind = ("key list" if "; " in text else "key text" if len(text) > _LONG else "key") if column.key else ""
     named = f' class="{kind}"' if kind else ""
     if first and column.key:
         return f'<th scope="row"{named}>{escaped(text)}</th>'
-    return f"<td{named}>{escaped(text)}</td>"
+    shown = f'<a href="{escaped(link)}">{escaped(text)}</a>' if link else escaped(text)
+    return f"<td{named}>{shown}</td>"
 
 
 def _line(cells: Iterator[str] | Sequence[str]) -> str:

@@ -39,6 +39,7 @@ def to_json(result: StudyResult) -> dict[str, Any]:
         "weak_rule": None if weak is None else {"metric": weak.metric, "below": weak.below, "reason": weak.reason},
         "logged": list(result.logged),
         "runs": _states(result.states),
+        "provenance": [fact.to_json() for fact in result.provenance],
         "groups": [_group(group) for group in result.groups],
         "levels": [_level(item) for item in result.levels],
         "warnings": [
@@ -142,6 +143,8 @@ def _run(run: JudgedRun) -> dict[str, Any]:
         "seed": run.seed,
         "repeat": run.repeat,
         "unit": run.unit,
+        "weights": run.weights or None,
+        "folder": run.folder or None,
         "epoch": _number(selected.step),
         "epochs": selected.epochs,
         "seconds": _number(selected.seconds),

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.errors import harmless
-from isorun.report import Table
+from isorun.report import Column, Table
 from isorun.report.study_view import study_tables, verdict
 
-__all__ = ["breakable_text", "latex_text", "render", "render_table"]
+__all__ = ["PACKAGES", "breakable_text", "latex_text", "render", "render_table"]
+
+PACKAGES: Final = r"\usepackage[T1]{fontenc}, \usepackage{booktabs} and \usepackage{graphicx}"
 
 _REPLACED: Final = {
     "\\": r"\textbackslash{}",
@@ -49,15 +53,18 @@ _NEVER_SET: Final = frozenset("ĦħĸĿŀŉŦŧſ")
 _LONG: Final = 40
 """Texts from this length on are wrapped."""
 _LONGEST_PART: Final = 24
+_LONGEST_HEADING: Final = 12
 _TEXT_WIDTH: Final = 0.6
+_MOST_LETTERS: Final = 72
+"""So many letters stand beside each other in the text of an article; a wider table is continued below."""
 _BREAKS: Final = re.compile(r"(?<=[/\\._:=,;@+-])(?=\w)")
 
 
 def render(result: StudyResult) -> str:
     """The verdict as an itemised list, then all tables; needs the package booktabs."""
-    sentences = "\n".join(rf"  \item {latex_text(sentence)}" for sentence in verdict(result))
+    sentences = "\n".join(rf"  \item {breakable_text(sentence)}" for sentence in verdict(result))
     parts = [
-        r"% needs \usepackage[T1]{fontenc} and \usepackage{booktabs}",
+        rf"% needs {PACKAGES}",
         f"\\begin{{itemize}}\n{sentences}\n\\end{{itemize}}",
         *(render_table(table) for table in study_tables(result)),
     ]
@@ -65,29 +72,76 @@ def render(result: StudyResult) -> str:
 
 
 def render_table(table: Table) -> str:
-    """One floating table with its caption above and its notes below."""
+    """One floating table with its caption above and its notes below; it fits the column that it is put into.
+
+    A wide one is continued below with the same key columns; what is too wide for a column all the same is shrunk.
+    """
     table = table.first_rows()
+    parts = [line for part in _parts(table) for line in _fitted(part)]
+    lines = [
+        r"\begin{table}",
+        r"\centering\small",
+        rf"\caption{{{breakable_text(table.title)}}}",
+        rf"\label{{tab:{_label(table.name)}}}",
+        *parts,
+        *(rf"\par\smallskip{{\footnotesize {breakable_text(note)}}}" for note in table.notes),
+        r"\end{table}",
+    ]
+    return "\n".join(lines)
+
+
+def _parts(table: Table) -> Iterator[Table]:
+    """The table in parts that are not too wide, each with all key columns."""
+    widths = [_letters(table, place) for place in range(len(table.columns))]
+    keys = [place for place, column in enumerate(table.columns) if column.key]
+    part = list(keys)
+    for place in (place for place in range(len(table.columns)) if place not in keys):
+        if len(part) > len(keys) and sum(widths[one] + 2 for one in (*part, place)) > _MOST_LETTERS:
+            yield _columns_of(table, part)
+            part = list(keys)
+        part.append(place)
+    yield _columns_of(table, part)
+
+
+def _letters(table: Table, place: int) -> int:
+    cells = max((len(row[place]) for row in table.rows), default=0)
+    return min(max(cells, *map(len, _heading_lines(table.columns[place]))), _LONG)
+
+
+def _heading_lines(column: Column) -> list[str]:
+    return textwrap.wrap(column.heading, _LONGEST_HEADING, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _headings(table: Table) -> str:
+    """The headings, those of several words one word below the other."""
+    cells = []
+    for column in table.columns:
+        lines = [latex_text(line) for line in _heading_lines(column)]
+        side, stacked = "l" if column.key else "r", r"\\".join(lines)
+        cells.append(lines[0] if len(lines) == 1 else rf"\shortstack[{side}]{{{stacked}}}")
+    return " & ".join(cells) + r" \\"
+
+
+def _columns_of(table: Table, places: Sequence[int]) -> Table:
+    columns = tuple(table.columns[place] for place in places)
+    return replace(table, columns=columns, rows=tuple(tuple(row[place] for place in places) for row in table.rows))
+
+
+def _fitted(table: Table) -> Iterator[str]:
+    """The tabular, shrunk to the width of the column where it is wider."""
     wrapped = _wrapped(table)
     alignment = "".join(
         width or ("l" if column.key else "r") for column, width in zip(table.columns, wrapped, strict=True)
     )
-    lines = [
-        r"\begin{table}",
-        r"\centering\small",
-        rf"\caption{{{latex_text(table.title)}}}",
-        rf"\label{{tab:{_label(table.name)}}}",
-        rf"\begin{{tabular}}{{{alignment}}}",
-        r"\toprule",
-        *_group_lines(table),
-        _row([column.heading for column in table.columns]),
-        r"\midrule",
-        *(_row(row, wrapped) for row in table.rows),
-        r"\bottomrule",
-        r"\end{tabular}",
-        *(rf"\par\smallskip{{\footnotesize {latex_text(note)}}}" for note in table.notes),
-        r"\end{table}",
-    ]
-    return "\n".join(lines)
+    yield rf"\sbox0{{\begin{{tabular}}{{@{{}}{alignment}@{{}}}}"
+    yield r"\toprule"
+    yield from _group_lines(table)
+    yield _headings(table)
+    yield r"\midrule"
+    yield from (_row(row, wrapped) for row in table.rows)
+    yield r"\bottomrule"
+    yield r"\end{tabular}}"
+    yield r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi\par\smallskip"
 
 
 def _group_lines(table: Table) -> Iterator[str]:

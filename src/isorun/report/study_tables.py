@@ -1,4 +1,4 @@
-"""The tables of a study: overall spread, identical runs, levels, time, and what was run."""
+"""The tables of a study: overall spread, identical runs, levels, time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from isorun.report import (
     NumberStyle,
     Table,
     count,
-    memory,
     p_value,
     percentage,
     seconds,
@@ -28,7 +27,6 @@ from isorun.report import (
     without_constant_columns,
 )
 from isorun.study.cells import GROUP_FACTORS
-from isorun.study.records import RunState
 
 __all__ = [
     "GROUP_COLUMNS",
@@ -38,7 +36,6 @@ __all__ = [
     "identical_tables",
     "interval_cell",
     "named_rows",
-    "run_tables",
     "runs_seen",
     "spread_columns",
     "spread_rows",
@@ -338,73 +335,3 @@ def _epoch_cells(epochs: Spread) -> tuple[str, ...]:
         whole(epochs.maximum),
         percentage(epochs.relative_sd),
     )
-
-
-def run_tables(result: StudyResult) -> Iterator[Table]:
-    """Counts and cost, and the failures."""
-    yield _cost_table(result)
-    yield _failures_table(result)
-
-
-def _cost_table(result: StudyResult) -> Table:
-    columns = (
-        *GROUP_COLUMNS,
-        Column("planned", group="runs"),
-        Column("finished", group="runs"),
-        Column("failed", group="runs"),
-        Column("start-up", "s"),
-        Column("mean", "s", "training"),
-        Column("sd", "s", "training"),
-        Column("CPU mean", "s"),
-        Column("peak memory", "MiB"),
-    )
-    rows = tuple((*group_cells(group.key), *_cost_cells(group)) for group in result.groups)
-    return Table("runs", "Runs and what they took", columns, rows, tuple(_run_notes(result)))
-
-
-def _cost_cells(group: GroupResult) -> tuple[str, ...]:
-    cost = group.cost
-    failed = sum(number for state, number in group.states.items() if state is not RunState.FINISHED)
-    return (
-        str(group.planned),
-        str(group.finished),
-        str(failed),
-        seconds(cost.startup_seconds.mean),
-        seconds(cost.training_seconds.mean),
-        seconds(cost.training_seconds.sd),
-        seconds(cost.cpu_seconds.mean),
-        memory(cost.peak_memory_bytes.maximum),
-    )
-
-
-def _run_notes(result: StudyResult) -> Iterator[str]:
-    states = [
-        f"{number} {state}" for state, number in result.states.items() if number and state is not RunState.FINISHED
-    ]
-    if states:
-        yield f"Not finished: {', '.join(states)}; failed counts attempts, also those that a retry made good."
-    yield "Start-up: interpreter and imports, on average. Training: the wall time after it. CPU: of both."
-    yield "Peak memory: the largest of all runs. Time, CPU and memory are those of finished runs."
-    unknown = sum(group.cost.wall_seconds.n - group.cost.startup_seconds.n for group in result.groups)
-    if unknown:
-        yield f"Start-up of {count(unknown, 'run')} is not known: the seconds of training hold it."
-
-
-def _failures_table(result: StudyResult) -> Table:
-    columns = (
-        *GROUP_COLUMNS,
-        Column("run", key=True, unbroken=True),
-        Column("state", key=True),
-        Column("reason", key=True),
-        Column("last line of its log", key=True),
-    )
-    rows = tuple(
-        (*group_cells(group.key), run.run_id, str(run.state), run.reason + _later(run.finished_later), run.log_end)
-        for group in result.groups
-        for run in group.failed
-    )
-    return Table("failures", "Runs that left no result", columns, rows)
-
-
-def _later(finished_later: bool) -> str:
-    return " (a later attempt finished)" if finished_later else ""

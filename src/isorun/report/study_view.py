@@ -14,13 +14,16 @@ from isorun.analysis.studies.group_result import GroupResult, SelectionResult
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report import Listing, NumberStyle, Table, View, count, style_for
 from isorun.report.class_tables import class_tables
+from isorun.report.figures.curves import curve_figures
 from isorun.report.figures.description import Figure
-from isorun.report.figures.study_figures import class_figures, curve_figures, overall_figures, time_figures
-from isorun.report.study_tables import identical_tables, named_rows, run_tables, spread_tables, time_tables
+from isorun.report.figures.study_figures import class_figures, overall_figures, time_figures
+from isorun.report.run_tables import provenance_tables, run_tables
+from isorun.report.study_tables import identical_tables, named_rows, spread_tables, time_tables
 from isorun.study.cells import Level
 
 __all__ = [
     "Section",
+    "first_look",
     "group_sentence",
     "headline",
     "listings",
@@ -54,6 +57,7 @@ _TITLES: Final = {
     "time": "How long it takes",
     "curves": "How it gets there",
     "runs": "What was run",
+    "provenance": "What it comes from",
 }
 _OF_GROUPS: Final = frozenset({"default-not-independent", "few-runs", "no-identical-runs", "runs-failed", "weak-runs"})
 """What is known against the spread of a group. Trials of a search are not repeated for it; bad ones are part of it,
@@ -246,6 +250,28 @@ def study_view(result: StudyResult, *, figures: bool = False) -> View:
     return View(verdict(result), study_tables(result), warnings(result), drawn, listings(result))
 
 
+def first_look(result: StudyResult) -> View:
+    """What fits a screen: verdict, spread by the primary metric and selection, identical runs, failures, warnings.
+
+    The other tables are folded, so that they are named.
+    """
+    whole = study_view(result)
+    return whole if result.searches else replace(whole, tables=tuple(_at_first(result, one) for one in whole.tables))
+
+
+def _at_first(result: StudyResult, table: Table) -> Table:
+    """The table as a first look shows it: by the first selection and without notes, or folded."""
+    spread = f"overall-{result.primary.name}" if result.primary else ""
+    if table.name not in (spread, "identical", "failures"):
+        return replace(table, folded=True)
+    place = next((place for place, column in enumerate(table.columns) if column.title == "selection"), None)
+    if place is None:
+        return replace(table, notes=())
+    chosen = result.selections[0].name
+    rows = tuple(row for row in table.rows if row[place] == chosen)
+    return named_rows(replace(table, rows=rows, notes=()), [group.key for group in result.groups])
+
+
 def warnings(result: StudyResult) -> tuple[Condition, ...]:
     """What to know and what to do about it; of a study with searches those of the searches first."""
     if not result.searches:
@@ -305,13 +331,17 @@ def _search_sections(result: StudyResult) -> tuple[Section, ...]:
         Section(f"search-{place}", f"The search {name}".strip(), view.figures, view.tables)
         for place, (name, view) in enumerate(views.items(), start=1)
     ]
-    return (*parts, Section("runs", _TITLES["runs"], (), _named(result, _trials_run(result))))
+    return (
+        *parts,
+        Section("runs", _TITLES["runs"], (), _named(result, _trials_run(result))),
+        Section("provenance", _TITLES["provenance"], (), tuple(provenance_tables(result))),
+    )
 
 
 def _trials_run(result: StudyResult) -> Iterator[Table]:
     """What trials cost, a row each, is for those who look for it; what failed is for everybody."""
     for table in run_tables(result):
-        yield replace(table, folded=table.name == "runs")
+        yield replace(table, folded=table.folded or table.name == "runs")
 
 
 def study_sections(result: StudyResult) -> tuple[Section, ...]:
@@ -335,7 +365,7 @@ def study_tables(result: StudyResult) -> tuple[Table, ...]:
     """All tables in reading order, for reports without figures."""
     if result.searches:
         said = (table for view in _search_views(result).values() for table in view.tables)
-        return (*said, *_named(result, _trials_run(result)))
+        return (*said, *_named(result, _trials_run(result)), *provenance_tables(result))
     return tuple(table for made in _tables_by_section(result).values() for table in _named(result, made))
 
 
@@ -346,6 +376,7 @@ def _tables_by_section(result: StudyResult) -> dict[str, Iterable[Table]]:
         "identical": identical_tables(result),
         "time": time_tables(result),
         "runs": run_tables(result),
+        "provenance": provenance_tables(result),
     }
 
 

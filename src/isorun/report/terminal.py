@@ -31,20 +31,25 @@ _WIDEST_CELLS: Final = (34, 24, 18, 12, 8)
 _WIDE: Final = frozenset("WF")
 
 
-def render(result: StudyResult, *, colour: bool, width: int) -> str:
-    """The report of a study as text of at most `width` columns; escape codes only with `colour`."""
-    # What shows a study loads with one: most commands show a table that comes from none.
-    from isorun.report.study_view import headline, study_view  # noqa: PLC0415
+def render(result: StudyResult, *, colour: bool, width: int, full: bool = False) -> str:
+    """The report of a study as text of at most `width` columns; escape codes only with `colour`.
 
-    view = study_view(result)
-    elsewhere = "the HTML, Markdown, LaTeX and JSON reports"
+    full: every table, which is several screens; else those of a first look.
+    """
+    # What shows a study loads with one: most commands show a table that comes from none.
+    from isorun.report.study_view import first_look, headline, study_view  # noqa: PLC0415
+
+    view = study_view(result) if full else first_look(result)
+    elsewhere = "Not shown here, but in the HTML, Markdown, LaTeX and JSON reports" if full else "With --full"
     return render_view(view, colour=colour, width=width, headlines=len(headline(result)), elsewhere=elsewhere)
 
 
-def render_view(view: View, *, colour: bool, width: int, headlines: int = 1, elsewhere: str = "--json") -> str:
+def render_view(
+    view: View, *, colour: bool, width: int, headlines: int = 1, elsewhere: str = "Not shown here, but in --json"
+) -> str:
     """Verdict, tables and warnings; the first `headlines` sentences of the verdict stand out.
 
-    elsewhere: where tables that are too long for a terminal are to be found.
+    elsewhere: where tables that are too long for a terminal are to be found, in words.
     """
     sentences = [
         _styled(_wrapped(text, width, "", "  "), _BOLD, colour and place < headlines)
@@ -73,7 +78,7 @@ def _left_out_line(tables: Sequence[Table], elsewhere: str, width: int) -> str:
     if not tables:
         return ""
     titles = "; ".join(f"{table.title} ({count(len(table.rows), 'row')})" for table in tables)
-    return _wrapped(f"Not shown here, but in {elsewhere}: {titles}.", width, "", "  ")
+    return _wrapped(f"{elsewhere}: {titles}.", width, "", "  ")
 
 
 def _listing(listing: Listing, *, colour: bool, width: int) -> Iterator[str]:

@@ -47,6 +47,8 @@ _NO_METRIC: Final = re.compile(
 )
 """What trainings log of their settings and of the machine."""
 _MLFLOW_RUN: Final = re.compile(r"^(?P<run>.*/[0-9a-f]{32}/metrics)/")
+_ISORUNS_OWN: Final = re.compile(r"^\S[^\n]*: [\d,]+ runs? to do", re.MULTILINE)
+"""What isorun itself told of the study, kept by `tee` in the folder that the runs work in."""
 _NUMBERED: Final = re.compile(r"\d+")
 _LONG_NUMBER: Final = re.compile(r"\d{6,}")
 _ROUNDING: Final = 1e-5
@@ -216,7 +218,7 @@ def _read_text(text: str, suffix: str, file: FileRead) -> Found:
         return read_data_text(text, ".jsonl" if suffix in (".log", ".txt") else suffix, file)
     if len(names) > 1 and any(map(counts, names)):  # Keras' CSVLogger is often given a .log
         return read_data_text(text, ".csv", file)
-    if suffix == ".txt":
+    if suffix == ".txt" or _ISORUNS_OWN.search(text):
         return Found()
     from isorun.sources.lines import scan_text  # noqa: PLC0415  few runs leave a log
 

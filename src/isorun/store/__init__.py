@@ -19,6 +19,7 @@ __all__ = [
     "SEARCHES",
     "SEARCH_CLAIM",
     "STUDIES",
+    "WORKER_CLAIM",
     "AbstractDocuments",
     "AbstractStore",
     "Claim",
@@ -37,6 +38,8 @@ PLANS: Final = "plans"
 SEARCHES: Final = "searches"
 SEARCH_CLAIM: Final = "search-"
 """What the name of a claim begins with that is a search's, while a trial of it is chosen: no cell, and no run."""
+WORKER_CLAIM: Final = "worker-"
+"""What the name of a claim begins with that says no more than that an `isorun worker` is at work."""
 
 
 _WITH_PASSWORDS: Final[dict[str, str]] = {}

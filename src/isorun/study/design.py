@@ -477,7 +477,7 @@ def kept_study(document: dict[str, Any], folder: Path, name: str) -> Study:
     if not isinstance(hashes, dict) or not all(isinstance(items, dict) for items in hashes.values()):
         raise StudyError("withheld: it is no table of hashes", found=repr(hashes))
     known_as = parsing.as_mapping(document.get("known_as", {}), "known_as")
-    own = {"withheld", "asked", "known_as", "file"}
+    own = {"withheld", "asked", "known_as", "file", "code"}
     declared = {key: value for key, value in document.items() if key not in own}
     study = _with(study_from_document(declared, folder, name), kept=True)
     items = parsing.as_list(document.get("asked", []), "asked", "a list of what was asked")

@@ -1,12 +1,16 @@
-"""The calls a training makes, also where no isorun is installed. Outside isorun they do nothing; `watch` watches."""
+"""The calls a training makes, also where no isorun is installed. Outside isorun they do nothing; `watch` watches.
+
+So do the callbacks for frameworks, which stand on these calls.
+"""
 
 from __future__ import annotations
 
 import sys
 import threading
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from . import recorder
 
@@ -61,6 +65,13 @@ def result(
         current.result(per_class=per_class, predictions=predictions, labels=labels, weights=weights, **values)
 
 
+def stand_for(names: Iterable[str]) -> None:
+    """What is logged stands for these metrics, too, which a framework prints under further names; for callbacks."""
+    current = recorder.active()
+    if current is not None:
+        current.stand_for(names)
+
+
 def digest(name: str, obj: Any, step: Any = None) -> str | None:
     """Record a digest of weights or other arrays under a name; None outside isorun."""
     current = recorder.active()
@@ -88,8 +99,10 @@ class StandInFinder:
         path: Sequence[str] | None,  # noqa: ARG002  the import system's signature
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """A spec for `isorun` itself, for nothing else."""
-        return ModuleSpec(fullname, self, origin="isorun worker") if fullname == "isorun" else None  # type: ignore[arg-type]
+        """A spec for `isorun` itself and for its callbacks (`isorun.frameworks`), for nothing else."""
+        if fullname == "isorun":
+            return ModuleSpec(fullname, self, origin="isorun worker", is_package=True)  # type: ignore[arg-type]
+        return _spec_of_callbacks(fullname) if fullname == "isorun.frameworks" else None
 
     def create_module(self, spec: ModuleSpec) -> None:
         """The import system makes the module."""
@@ -100,6 +113,14 @@ class StandInFinder:
         for name in __all__:
             setattr(module, name, globals()[name])
         module.__all__ = list(__all__)  # type: ignore[attr-defined]
+
+
+def _spec_of_callbacks(name: str) -> ModuleSpec | None:
+    """Their folder lies beside the worker's; what is in it runs wherever the worker does."""
+    from importlib.util import spec_from_file_location  # hardly any child Python needs it
+
+    folder = Path(__file__).resolve().parent.parent / "frameworks"
+    return spec_from_file_location(name, str(folder / "__init__.py"), submodule_search_locations=[str(folder)])
 
 
 def install_stand_in() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Callable
 
-from . import api, frameworks, jobs, levels, touched
+from . import api, frameworks, jobs, levels, ranks, touched
 from .frameworks.base import ImportWatcher, Watch
 from .recorder import INITIAL_WEIGHTS, Recorder, activate, guarded
 from .usercode import follow_imports, loading, main_script, started_in, tell_as_loaded, users_sources
@@ -123,6 +123,8 @@ def _watch_frameworks(asked: Settings, recorder: Recorder, closer: Closer) -> No
             watcher.watch(name, guarded(asked.folder, f"following {name}", follow))
     for name in frameworks.FILES_OPENED:
         watcher.watch(name, guarded(asked.folder, f"following {name}", touched.follow))
+    for name in frameworks.RANKS_JOINED:
+        watcher.watch(name, guarded(asked.folder, f"following {name}", ranks.follow))
     watcher.watch(jobs.MODULE, guarded(asked.folder, "following jobs", jobs.follow))
     watcher.install()
 
@@ -225,6 +227,9 @@ class Closer:
         for watch in self.watches:
             self._attempt("digest of the final weights", watch.finish)
         if not self._recorder.is_writing:
+            return
+        if self._recorder.only_joined:  # the first rank tells the rest for all
+            self._recorder.finish({"kind": "end", "t": ended, "closing": 0})
             return
         self._attempt("search for a digest", self._tell_missing_digest)
         self._attempt("search for seeds in the source", self._record_seeds)

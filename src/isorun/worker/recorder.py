@@ -15,7 +15,7 @@ import threading
 import time
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 from . import runfolder
 from .redaction import redacted_argv
@@ -71,9 +71,12 @@ class Recorder:
         self.rank = runfolder.rank_of(os.environ)
         self.is_forked_child = False
         self.is_main_process = False
+        # Nothing is known of this process but that it is a later rank.
+        self.only_joined = False
         self.forks = 0
         self.open_ends: list[str] = []
         self.digest_names: set[str] = set()
+        self._stood_for: set[str] = set()
         self._trained: dict[str, str] = {}
         self.job = ""
         self._job_member = ""
@@ -123,6 +126,17 @@ class Recorder:
             self.is_main_process = self._file is not None
             self._release_held()
 
+    def join_ranks(self, rank: int, told: Mapping[str, Any]) -> None:
+        """Know that this process trains together with others, as this rank of theirs; it has a file from now on."""
+        with self._lock:
+            self.rank = rank
+            if self._file is None:
+                self.only_joined = bool(rank)
+                for event in self._held:
+                    event.update({"rank": rank} if event["kind"] == "start" else {})
+        event = {"kind": "rank", "t": self.seconds, "rank": rank, **told}
+        self._write_anyhow(event)
+
     def come_forward(self) -> None:
         """Have a file from now on, whatever there is to say: other processes of the run see who is at work."""
         with self._lock:
@@ -158,6 +172,7 @@ class Recorder:
         step = "null" if position is None else _text(position)
         seconds = time.monotonic() - self._started - self._imports
         text = f'{{"kind":"row","t":{seconds:.6f},"step":{step},"values":{{{",".join(words)}}}{self._job_member}}}'
+        self.only_joined = False
         with self._lock:
             if self._file is not None or self._open_own_file():
                 self._file.append_text(text)  # type: ignore[union-attr]
@@ -245,6 +260,13 @@ class Recorder:
         self.digest_names.add(name)
         self.write({"kind": "digest", "t": self.seconds, "name": name, "value": value, "step": position})
 
+    def stand_for(self, names: Iterable[str]) -> None:
+        """What is logged stands for these metrics, too: where they are printed they are not read a second time."""
+        told = sorted(set(map(str, names)) - self._stood_for)
+        if told:
+            self._stood_for.update(told)
+            self.write({"kind": "stands-for", "t": self.seconds, "names": told})
+
     def note(self, code: str, message: str) -> None:
         """Tell the reader of the record something, once."""
         self.remark({"kind": "note", "t": self.seconds, "code": code, "message": message}, (code, message))
@@ -307,6 +329,10 @@ class Recorder:
 
     def write(self, event: dict[str, Any]) -> None:
         """Write a substantial event."""
+        self.only_joined = False
+        self._write_anyhow(event)
+
+    def _write_anyhow(self, event: dict[str, Any]) -> None:
         with self._lock:
             if self._file is None and not self._open_own_file():
                 self._hold(event)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from isorun.analysis.spreads import spread
 from isorun.analysis.studies.study_result import analyse_study
+from isorun.report.figures.curves import _drawn_places
 from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
-from isorun.report.figures.study_figures import _drawn_places
 from isorun.report.study_view import study_view
 from isorun.study.cells import Level
 from record_builder import make_cell, make_record, make_series, make_study
@@ -29,7 +29,7 @@ def long_curves():
 
 
 def test_a_long_curve_keeps_its_peaks_its_ends_and_its_steps(long_curves):
-    points = dict(long_curves.lines[1].points)
+    points = dict(long_curves.panels[0].lines[1].points)
     assert len(points) <= 402
     assert points[1235.0] == pytest.approx(99.0)
     assert points[4322.0] == pytest.approx(1.0)
@@ -43,11 +43,13 @@ def test_a_thinned_figure_says_so_and_its_data_are_bounded(long_curves):
 
 
 def test_a_thinned_band_holds_the_median_that_is_drawn(long_curves):
-    (band,) = long_curves.bands
+    whole, end = long_curves.panels
+    (band,) = whole.bands
     xs, lows, highs = zip(*band.points, strict=True)
     assert (xs[0], xs[-1]) == (1.0, STEPS)
-    assert min(lows) <= min(y for _, y in long_curves.lines[-1].points)
-    assert max(highs) >= max(y for _, y in long_curves.lines[-1].points)
+    assert min(lows) <= min(y for _, y in whole.lines[-1].points)
+    assert max(highs) >= max(y for _, y in whole.lines[-1].points)
+    assert min(x for line in end.lines for x, _ in line.points) > STEPS / 2
 
 
 @settings(max_examples=100)
@@ -85,5 +87,6 @@ def test_of_many_runs_as_many_are_drawn_as_can_be_seen_and_the_box_holds_all():
 
 def test_of_many_rows_the_first_are_drawn_and_the_rest_is_counted():
     figure = box_figure("f", "title", "x", [box_row(f"row {n}", [1.0, n]) for n in range(2_000)], "Sentence.")
+    assert not figure.boxes
     assert len(figure.y.ticks) == 60
     assert "first 60 of 2,000 rows" in figure.sentence

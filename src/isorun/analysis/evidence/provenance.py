@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from isorun.analysis.evidence import Condition, first_of
+from isorun.analysis.evidence.places import Places, between_places, places
 from isorun.study.records import RunRecord
 
 __all__ = [
@@ -26,7 +27,8 @@ __all__ = [
     "requested",
 ]
 
-_MACHINE_FACTS: Final = frozenset(("model", "vector", "cpu_capability", "devices", "version", "affinity"))
+_KIND_FACTS: Final = frozenset(("model", "vector", "cpu_capability", "devices", "version"))
+_MACHINE_FACTS: Final = _KIND_FACTS | {"affinity"}
 SOURCES: Final = ("sources_sha256", "script_sha256")
 _ONCE_REQUESTED: Final = frozenset(
     ("python", "packages", "packages_made_by", "image", "image_id", "image_digest", "engine")
@@ -40,6 +42,7 @@ class Provenance:
     """The different values among the runs, each as JSON. sources: hashes of what the training itself is written in.
 
     files: name and digest of every file that the runs told they were made of. commits: of runs that told none.
+    kinds: of the machines, what they are and which versions of libraries they have, without what a run was lent.
     """
 
     sources: frozenset[str] = frozenset()
@@ -47,19 +50,23 @@ class Provenance:
     commits: frozenset[str] = frozenset()
     machines: frozenset[str] = frozenset()
     launches: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
+    places: Places = field(default_factory=Places)
 
 
 def provenance(records: Sequence[RunRecord]) -> Provenance:
     """Where the runs come from. A version of the code that the study names is what is compared, and not behind it."""
     own = [one for one in records if not one.cell.environment_content.get("code")]
     codes = _changes(one.code for one in own if not effective(one).get("sources"))
-    machines = _changes(effective(one) for one in records)
+    machines = [found for found in _changes(effective(one) for one in records) if found]
     return Provenance(
         sources=frozenset(found for record in own if (found := _sources(record.code))),
         files=frozenset(item for record in own for item in files_of(record)),
         commits=frozenset(distinct(commit for code in codes if (commit := _commit(code)))),
-        machines=frozenset(distinct(_facts(found, _is_machine_fact) for found in machines if found)),
+        machines=frozenset(distinct(_facts(found, _is_machine_fact) for found in machines)),
         launches=frozenset(record.launch for record in records),
+        kinds=frozenset(distinct(_facts(found, lambda name: name in _KIND_FACTS) for found in machines)),
+        places=places(records),
     )
 
 
@@ -80,6 +87,8 @@ def between_sides(a: Provenance, b: Provenance, compared: str) -> tuple[Conditio
     if compared != "environment" and a.machines != b.machines:
         message = "the two sides did not have the same processor, device, threads or library versions"
         found.append(Condition("sides-differ-in-machine", message, _NEW_STORE))
+    differ = compared != "environment" and bool(a.kinds and b.kinds) and not a.kinds & b.kinds
+    found += between_places(a.places, b.places, known_to_differ=differ)
     if compared != "level" and a.launches != b.launches:
         message = f"the two sides were launched differently ({_listed(a.launches)}; {_listed(b.launches)})"
         found.append(Condition("sides-differ-in-launch", message, "isorun run --launch fresh in a new store"))

@@ -18,6 +18,7 @@ from typing import Final
 
 from isorun.analysis.evidence import Condition, first_of, some
 from isorun.analysis.evidence.judged import JudgedMetric, direction_conditions, how_to_declare
+from isorun.analysis.evidence.places import places, several_places
 from isorun.analysis.evidence.run_units import run_units
 from isorun.analysis.evidence.shared_files import shared_file_conditions
 from isorun.analysis.studies.group_conditions import AT_ONCE, GROUP_CHECKS
@@ -119,6 +120,10 @@ def _runs_missing(evidence: StudyFacts) -> Iterator[Condition]:
 
 def _files_shared(evidence: StudyFacts) -> Iterator[Condition]:
     yield from shared_file_conditions([record for records in evidence.records.values() for record in records])
+
+
+def _several_places(evidence: StudyFacts) -> Iterator[Condition]:
+    yield from several_places({key.label: places(records) for key, records in evidence.records.items()})
 
 
 def _launch_differs(evidence: StudyFacts) -> Iterator[Condition]:
@@ -453,6 +458,7 @@ STUDY_CHECKS: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
     _runs_failed,
     _runs_missing,
     _files_shared,
+    _several_places,
     _launch_differs,
     _few_runs,
     _weak_runs,

@@ -239,6 +239,25 @@ def _threads_differ(_key: GroupKey, records: Sequence[RunRecord], _units: RunUni
         )
 
 
+def _ranks_differ(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    told = [effective(record).get("ranks") for record in records if effective(record)]
+    sizes = sorted({ranks["world_size"] if isinstance(ranks, Mapping) else 1 for ranks in told})
+    if len(sizes) > 1:
+        yield Condition(
+            "ranks-differ",
+            f"the runs did not train in the same number of processes ({', '.join(map(str, sizes))}): batches and sums "
+            "of gradients are others",
+            "make one environment or config for each number, so that their runs are not mixed",
+        )
+    missed = [note.message for record in records for note in record.notes if note.code == "ranks-missing"]
+    if missed:
+        yield Condition(
+            "ranks-missing",
+            f"{missed[0]} ({some(len(missed), 'run')})",
+            "let every rank see the run's folder: a store that all machines share",
+        )
+
+
 NO_STREAMS: Final = Condition(
     "factor-without-effect",
     "random streams were asked for, and nothing that the training draws with can be parted",
@@ -518,6 +537,7 @@ GROUP_CHECKS: Final[Sequence[GroupCheck]] = (
     _streams_unclassified,
     _lock_of_the_study,
     _threads_differ,
+    _ranks_differ,
     _machine_differs,
     _packages_differ,
     _input_differs,

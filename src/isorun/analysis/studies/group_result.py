@@ -70,6 +70,7 @@ class JudgedRun:
     """One finished run as a selection sees it.
 
     unit: the independent draw that it belongs to. distinct: the run that it is a copy of, itself where it is none.
+    weights: the digest of its final weights, empty where there is none. folder: where what it left lies.
     """
 
     run_id: str
@@ -79,6 +80,8 @@ class JudgedRun:
     weak: bool
     unit: str = ""
     distinct: str = ""
+    weights: str = ""
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +277,8 @@ def _judged_run(
         weak=is_weak,
         unit=units.unit[record.run_id],
         distinct=units.distinct[record.run_id],
+        weights=str(record.digests.get(FINAL_WEIGHTS, "")),
+        folder=str(record.where.get("folder", "")),
     )
 
 

@@ -33,6 +33,7 @@ from isorun.analysis.studies.conditions import StudyFacts, study_conditions
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult, analyse_group
 from isorun.analysis.studies.selection import selections_of
 from isorun.analysis.studies.study_metrics import WeakRule, judged_metrics, logged_metrics, weak_rule
+from isorun.analysis.studies.study_provenance import ProvenanceFact, study_provenance
 from isorun.errors import InputError, NothingRecorded, known_names
 from isorun.study.cells import GROUP_FACTORS, Level, cells_of
 from isorun.study.design import Selection, Study
@@ -105,6 +106,7 @@ class StudyResult(Told):
     selections: the primary one first. logged: every metric that any finished run logged.
     weak: when a run counts as weak by the primary metric; None without a metric.
     searches: what is said of each, by name; its trials are groups, whose spread nobody asked for.
+    provenance: what the finished runs come from.
     """
 
     told_as: ClassVar[str] = "study"
@@ -119,6 +121,7 @@ class StudyResult(Told):
     logged: tuple[str, ...]
     conditions: tuple[Condition, ...]
     searches: Mapping[str, SearchTold] = field(default_factory=dict)
+    provenance: tuple[ProvenanceFact, ...] = ()
 
     @property
     def primary(self) -> JudgedMetric | None:
@@ -151,6 +154,7 @@ def analyse_study(study: Study, records: Sequence[RunRecord]) -> StudyResult:
         states=states(records),
         logged=logged_metrics(finished),
         conditions=study_conditions(evidence),
+        provenance=study_provenance(finished),
     )
 
 

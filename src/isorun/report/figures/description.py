@@ -118,7 +118,11 @@ class Legend:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure. sentence: what it shows, in plain words. data: its numbers as a table."""
+    """A figure. sentence: what it shows, in plain words. data: its numbers as a table.
+
+    panels: figures beside and below each other, `columns` in a row, which make this one; only their titles, axes and
+    marks are drawn, and the legend is that of the whole.
+    """
 
     name: str
     title: str
@@ -132,3 +136,5 @@ class Figure:
     bands: tuple[Band, ...] = ()
     legend: tuple[Legend, ...] = ()
     tiles: tuple[Tile, ...] = ()
+    panels: tuple[Figure, ...] = ()
+    columns: int = 1

@@ -17,6 +17,8 @@ from isorun.report.figures.groups import COLOURS, GroupsLike, evenly_spaced, fir
 
 __all__ = ["BoxRow", "RunValue", "box_figure", "ecdf", "strip"]
 
+_FEWEST_BOXED: Final = 5
+"""Quartiles of fewer values are made up between them; the values themselves say more."""
 _MOST_LARGE: Final = 40
 _MOST_ROWS: Final = 60
 _MOST_DOTS: Final = 300
@@ -93,6 +95,8 @@ def _left_out_of_boxes(rows: Sequence[BoxRow]) -> str:
 
 def _box(row: BoxRow, place: int, factor: float) -> Iterator[Box]:
     spread = row.spread
+    if spread.n < _FEWEST_BOXED:
+        return
     if spread.whiskers is None or spread.quartile_low is None or spread.median is None or spread.quartile_high is None:
         return
     low, high = spread.whiskers
@@ -125,7 +129,8 @@ def _legend(rows: Sequence[BoxRow]) -> Iterator[Legend]:
     if any(run.weak for row in rows for run in row.runs):
         yield Legend("a weak run (near chance)", Shape.CROSS, series)
     yield Legend("mean", Shape.TRIANGLE, series)
-    yield Legend("box: quartiles and median; whiskers: 1.5 box lengths", None, series)
+    if any(row.spread.n >= _FEWEST_BOXED for row in rows):
+        yield Legend("box: quartiles and median; whiskers: 1.5 box lengths", None, series)
 
 
 def _data_rows(rows: Sequence[BoxRow], factor: float, decimals: int) -> Iterator[tuple[str, ...]]:

@@ -30,6 +30,7 @@ _MARKERS: Final = {
 }
 _WIDTH_INCHES: Final = 6.5
 _CURVE_INCHES: Final = 2.6
+_PANEL_INCHES: Final = 2.1
 _LINE_INCHES: Final = 0.16
 _LEGEND_COLUMNS: Final = 2
 _LONGEST_LABEL: Final = 34
@@ -55,8 +56,10 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
 
 
 def draw(figure: Figure, axes: Any = None) -> Any:
-    """The figure on the given matplotlib Axes, or on a new one; the Axes is returned."""
+    """The figure on the given matplotlib Axes, or on a new one; the Axes is returned. Panels take its place."""
     target = axes if axes is not None else _new_axes(figure)
+    if figure.panels:
+        return _draw_panels(figure, target)
     for band in figure.bands:
         xs, lows, highs = zip(*band.points, strict=True) if band.points else ((), (), ())
         target.fill_between(xs, lows, highs, color=_colour(band.series), alpha=0.16, linewidth=0)
@@ -76,6 +79,17 @@ def draw(figure: Figure, axes: Any = None) -> Any:
     return target
 
 
+def _draw_panels(figure: Figure, target: Any) -> Any:
+    """Each panel on an Axes of its own within the given one, which holds the legend."""
+    target.set_axis_off()
+    grid = target.get_subplotspec().subgridspec(math.ceil(len(figure.panels) / figure.columns), figure.columns)
+    for place, panel in enumerate(figure.panels):
+        drawn = draw(panel, target.figure.add_subplot(grid[divmod(place, figure.columns)]))
+        drawn.set_title(_plain(panel.title), loc="left", fontsize="medium")
+    _draw_legend(target, figure)
+    return target
+
+
 def save_by_matplotlib(figure: Figure, path: Path) -> None:
     """The figure in a file; the ending of its name tells the format."""
     ending = path.suffix.lstrip(".").lower()
@@ -91,6 +105,8 @@ def save_by_matplotlib(figure: Figure, path: Path) -> None:
 
 def _new_axes(figure: Figure) -> Any:
     height = _rows_height(figure) if figure.y.rows else _CURVE_INCHES
+    if figure.panels:
+        height = _PANEL_INCHES * math.ceil(len(figure.panels) / figure.columns)
     legend = sum(_line_count(entry.label) for entry in figure.legend) / _LEGEND_COLUMNS
     size = (_WIDTH_INCHES, height + 0.7 + _LINE_INCHES * math.ceil(legend))
     return _module("matplotlib.figure").Figure(figsize=size, layout="constrained").add_subplot()

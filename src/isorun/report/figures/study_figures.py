@@ -1,39 +1,31 @@
-"""The figures of a study, each with a plain sentence on what it shows: runs, classes, time, learning curves."""
+"""The figures of a study, each with a plain sentence on what it shows: runs, classes, time."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
 from isorun.analysis.evidence.judged import JudgedMetric
-from isorun.analysis.samples import FloatArray
 from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupResult, JudgedRun, SelectionResult
-from isorun.analysis.studies.selection import LearningCurves
 from isorun.analysis.studies.study_result import StudyResult
-from isorun.report import UNKNOWN, Column, NumberStyle, Table, count, decimals_for, seconds, significant, style_for
+from isorun.report import UNKNOWN, Column, NumberStyle, Table, decimals_for, seconds, style_for
 from isorun.report.figures.axes import row_axis, value_axis
-from isorun.report.figures.description import Band, Dot, Figure, Legend, Line
+from isorun.report.figures.description import Dot, Figure, Legend, Tile
 from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
 from isorun.report.figures.groups import distinct_series, row_name, series_of, shape_of
 
-__all__ = ["class_figure", "class_figures", "curve_figures", "overall_figures", "time_figures"]
+__all__ = ["class_figure", "class_figures", "overall_figures", "time_figures"]
 
 _DETAIL: Final = 3
 """Significant digits of the spread in a figure's data: one more than in the tables."""
 
+_CHANCE: Final = "grey: what chance alone stays within in 95 of 100 cases"
+_CHANCE_SERIES: Final = 5
 _MOST_CLASSES: Final = 25
 _MOST_GROUPS: Final = 5
-_MOST_FIGURES: Final = 4
-_MOST_POINTS: Final = 400
-_MOST_RUNS: Final = 50
-_LARGEST: Final = 1e300
 
 
 def overall_figures(result: StudyResult) -> Iterator[Figure]:
@@ -163,17 +155,42 @@ def class_figure(result: StudyResult, metric: JudgedMetric) -> Figure | None:
     shown = groups[:_MOST_GROUPS]
     classes = _widest_classes(shown)
     title = f"{metric.name}: differences between runs in every class"
+    chance = _chance(result, metric, style.factor, classes)
     values = [group.differences[name] for group in shown for name in classes if name in group.differences]
     return Figure(
         name=f"{metric.name}-classes",
         title=title,
         sentence=_class_sentence(groups, len(classes), style),
-        x=value_axis(f"largest difference between two runs ({style.difference_unit or metric.name})", [0.0, *values]),
+        x=value_axis(
+            f"largest difference between two runs ({style.difference_unit or metric.name})",
+            [0.0, *values, *chance.values()],
+        ),
         y=row_axis("class", [f"class {name}" for name in classes]),
         data=_class_data_table(metric.name, title, groups, style),
         dots=tuple(_dots(shown, classes)),
-        legend=tuple(Legend(group.name, shape_of(group.series), group.series) for group in shown),
+        tiles=tuple(_chance_tiles(chance, classes)),
+        legend=(
+            *(Legend(group.name, shape_of(group.series), group.series) for group in shown),
+            *([Legend(_CHANCE, None, _CHANCE_SERIES)] if chance else []),
+        ),
     )
+
+
+def _chance(result: StudyResult, metric: JudgedMetric, factor: float, classes: Sequence[str]) -> dict[str, float]:
+    """What chance alone stays within in 95 of 100 cases, a class; the largest of the groups, which have different n."""
+    if metric != result.primary:
+        return {}
+    bounds: dict[str, float] = {}
+    for gap in (gap for group in result.groups for gap in group.gaps if gap.name in classes):
+        bounds[gap.name] = max(bounds.get(gap.name, 0.0), factor * gap.chance_gap_95)
+    return bounds
+
+
+def _chance_tiles(chance: Mapping[str, float], classes: Sequence[str]) -> Iterator[Tile]:
+    for row, name in enumerate(classes):
+        if chance.get(name):
+            title = f"class {name}: chance alone gives up to {chance[name]:.3g}"
+            yield Tile((0.0, chance[name]), (row - 0.4, row + 0.4), _CHANCE_SERIES, 0.35, title)
 
 
 def _groups(result: StudyResult, metric: JudgedMetric, factor: float) -> list[_Group]:
@@ -234,122 +251,3 @@ def _class_data_table(metric: str, title: str, groups: Sequence[_Group], style: 
     )
     columns = (Column("class", key=True), *(Column(group.name, style.difference_sign) for group in groups))
     return Table(f"data-{metric}-classes", f"Data: {title}", columns, rows, folded=True)
-
-
-def curve_figures(result: StudyResult) -> Iterator[Figure]:
-    """A figure for each approach, config and environment, the levels as series, of the primary metric.
-
-    At most four, the first ones: the study's JSON has the medians of all groups.
-    """
-    metric = result.primary
-    if metric is None:
-        return
-    families: dict[str, list[tuple[GroupResult, LearningCurves]]] = {}
-    for group in result.groups:
-        curves = next((curves for curves in group.curves if curves.metric == metric.name), None)
-        if curves is not None:
-            name = group.key.label.removesuffix(f" at level {group.key.level}")
-            families.setdefault(name, []).append((group, curves))
-    for name, members in list(families.items())[:_MOST_FIGURES]:
-        yield _figure(name, members, metric, len(families))
-
-
-def _figure(
-    name: str, members: Sequence[tuple[GroupResult, LearningCurves]], metric: JudgedMetric, families: int
-) -> Figure:
-    style = style_for(metric.scale)
-    factor = style.factor
-    lines = [line for group, curves in members for line in _lines(curves, series_of(group.key), factor)]
-    bands = [_band(curves, series_of(group.key), factor) for group, curves in members]
-    title = f"{name}: {metric.name} while training"
-    return Figure(
-        name=f"curves-{name}",
-        title=title,
-        sentence=_curve_sentence(members, families),
-        x=value_axis("epoch", [x for line in lines for x, _ in line.points], whole=True),
-        y=value_axis(
-            f"{metric.name} ({style.unit})" if style.unit else metric.name,
-            [y for line in lines for _, y in line.points],
-        ),
-        data=_curve_data_table(name, title, members, factor),
-        lines=tuple(lines),
-        bands=tuple(bands),
-        legend=tuple(Legend(str(group.key.level), None, series_of(group.key)) for group, _ in members),
-    )
-
-
-def _lines(curves: LearningCurves, series: int, factor: float) -> Iterator[Line]:
-    for run in curves.runs[:_MOST_RUNS]:
-        yield Line(_points(run.steps, run.values, factor), series, faint=True)
-    yield Line(_points(curves.steps, curves.median, factor), series)
-
-
-def _points(steps: Sequence[float], values: Sequence[float], factor: float) -> tuple[tuple[float, float], ...]:
-    """The points of a line that are drawn, without those no axis could hold."""
-    x, y = np.asarray(steps, dtype=float), np.asarray(values, dtype=float)
-    usable = np.abs(y) < _LARGEST
-    x, y = x[usable], factor * y[usable]
-    drawn = _drawn_places(y)
-    return tuple(zip(x[drawn].tolist(), y[drawn].tolist(), strict=True))
-
-
-def _drawn_places(values: FloatArray) -> npt.NDArray[np.intp]:
-    """The places of a long line that are drawn: in each of equally long stretches its smallest and its largest value.
-
-    So a line of a million points looks as the whole one would, and no peak gets lost. Its first and last point stay.
-    """
-    if values.size <= _MOST_POINTS:
-        return np.arange(values.size)
-    bounds = _stretches(values.size)
-    ends = [
-        start + place(values[start:stop])
-        for start, stop in pairwise(bounds.tolist())
-        for place in (np.argmin, np.argmax)
-    ]
-    return np.unique([0, values.size - 1, *ends])
-
-
-def _stretches(size: int) -> npt.NDArray[np.intp]:
-    return np.linspace(0, size, _MOST_POINTS // 2 + 1).astype(np.intp)
-
-
-def _band(curves: LearningCurves, series: int, factor: float) -> Band:
-    """The band; of a long one the outermost ends of each stretch, so that it holds all that the whole one does."""
-    steps, low, high = (np.asarray(part, dtype=float) for part in (curves.steps, curves.low, curves.high))
-    if steps.size > _MOST_POINTS:
-        bounds = _stretches(steps.size)
-        starts = bounds[:-1]
-        low, high = np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
-        steps = np.concatenate([steps[starts[:-1]], steps[-1:]])
-    return Band(tuple(zip(steps.tolist(), (factor * low).tolist(), (factor * high).tolist(), strict=True)), series)
-
-
-def _curve_sentence(members: Sequence[tuple[GroupResult, LearningCurves]], families: int) -> str:
-    runs = count(sum(len(curves.runs) for _, curves in members), "run")
-    sentence = f"Thick: the median over {runs}; band: the middle 80 % of the runs; thin: single runs"
-    sentence += f" (the first {_MOST_RUNS} of a level)." if any(len(c.runs) > _MOST_RUNS for _, c in members) else "."
-    if any(_is_thinned(curves) for _, curves in members):
-        sentence += " Long curves are thinned: of each stretch of steps the smallest and the largest value are drawn."
-    if families > _MOST_FIGURES:
-        sentence += f" Curves of the first {_MOST_FIGURES} of {families} groups are shown."
-    return sentence
-
-
-def _curve_data_table(
-    name: str, title: str, members: Sequence[tuple[GroupResult, LearningCurves]], factor: float
-) -> Table:
-    columns = (Column("level", key=True), Column("epoch"), Column("median"), Column("10 %"), Column("90 %"))
-    rows = tuple(row for group, curves in members for row in _curve_rows(str(group.key.level), curves, factor))
-    thinned = [len(curves.steps) for _, curves in members if len(curves.steps) > _MOST_POINTS]
-    note = f"Of {max(thinned):,} steps those at which the median is drawn; the JSON report has all." if thinned else ""
-    return Table(f"data-curves-{name}", f"Data: {title}", columns, rows, (note,) if note else (), folded=True)
-
-
-def _curve_rows(level: str, curves: LearningCurves, factor: float) -> Iterator[tuple[str, ...]]:
-    for place in _drawn_places(np.asarray(curves.median, dtype=float)).tolist():
-        band = (curves.median[place], curves.low[place], curves.high[place])
-        yield (level, f"{curves.steps[place]:g}", *(significant(factor * value, 4) for value in band))
-
-
-def _is_thinned(curves: LearningCurves) -> bool:
-    return any(len(run.steps) > _MOST_POINTS for run in curves.runs[:_MOST_RUNS]) or len(curves.steps) > _MOST_POINTS

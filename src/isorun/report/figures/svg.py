@@ -7,29 +7,37 @@ stand-alone file carries in itself.
 from __future__ import annotations
 
 import hashlib
+import math
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Final
 
 from isorun.report import escaped
 from isorun.report.figures.description import Axis, Band, Box, Dot, Figure, Legend, Line, Shape, Tile
 
-__all__ = ["STYLE", "render"]
+__all__ = ["NARROW", "STYLE", "WIDE", "render"]
 
-_WIDTH: Final = 760
+WIDE: Final = 760
+NARROW: Final = 350
+"""The widths that pages draw figures in: for a window, and for a telephone, which would shrink the letters of that."""
 _ROW: Final = 46
 _DOT_ROW: Final = 24
 _TILE_ROW: Final = 32
 _LABEL_LINE: Final = 15
 _LONGEST_LABEL: Final = 34
+_LONGEST_NARROW_LABEL: Final = 15
+_PANEL_HEIGHT: Final = 190
+_PANEL_GAP: Final = 12
+_PANEL_TITLE: Final = 22
 _CURVE_HEIGHT: Final = 300
 _TOP: Final = 8
 _BOTTOM: Final = 46
 _RIGHT: Final = 16
 _LEGEND_LINE: Final = 20
+_LEGEND_LEFT: Final = 14.0
 
 STYLE: Final = resources.files(__package__).joinpath("figure.css").read_text("utf-8").strip()
 _SERIES: Final = 6
@@ -43,23 +51,18 @@ _NARROW: Final = frozenset("iljtfrI.,:;'|!()[]/\\ -\"\N{NO-BREAK SPACE}")
 _WIDE: Final = frozenset("mwMW@%−+<>=~—")
 
 
-def render(figure: Figure, *, standalone: bool = False) -> str:
+def render(figure: Figure, *, standalone: bool = False, width: int = WIDE) -> str:
     """The figure as one SVG element; `standalone` adds the name space and the style, for a file of its own."""
-    area = _plot_area(figure)
-    legend = _legend_places(figure.legend)
-    height = area.top + area.height + _BOTTOM + _LEGEND_LINE * (legend[-1][1] + 1 if legend else 0)
-    mark = hashlib.sha256(f"{figure.name}/{figure.title}".encode()).hexdigest()[:8]
+    marks, bottom = _panels(figure, width) if figure.panels else _plot(figure, width)
+    legend = _legend_places(figure.legend, width)
+    height = bottom + _LEGEND_LINE * (legend[-1].line + len(legend[-1].words) if legend else 0)
+    mark = hashlib.sha256(f"{figure.name}/{figure.title}/{width}".encode()).hexdigest()[:8]
     parts = [
         element("title", escaped(figure.title), id=f"t{mark}"),
         element("desc", escaped(figure.sentence), id=f"d{mark}"),
         *([element("style", STYLE)] if standalone else []),
-        *_axis_marks(area),
-        *(band_mark(band, area) for band in figure.bands if band.points),
-        *(part for tile in figure.tiles for part in tile_marks(tile, area)),
-        *(line_mark(line, area) for line in figure.lines if line.points),
-        *(part for box in figure.boxes for part in box_marks(box, area)),
-        *(dot_mark(dot, area) for dot in figure.dots),
-        *_legend_marks(legend, area.top + area.height + _BOTTOM),
+        *marks,
+        *_legend_marks(legend, bottom),
     ]
     attributes = {"xmlns": "http://www.w3.org/2000/svg"} if standalone else {}
     return element(
@@ -67,42 +70,76 @@ def render(figure: Figure, *, standalone: bool = False) -> str:
         "\n".join(["", *parts, ""]),
         **attributes,
         class_="figure",
-        viewBox=f"0 0 {_WIDTH} {height:.0f}",
+        viewBox=f"0 0 {width} {height:.0f}",
         role="img",
         aria_labelledby=f"t{mark} d{mark}",
     )
 
 
-def _plot_area(figure: Figure) -> PlotArea:
-    rows = figure.y.rows
-    labels = [line for tick in figure.y.ticks for line in _label_lines(tick.label)]
-    left = 14 + max(map(text_width, labels), default=0.0) + (0 if rows else 20)
+def _plot(figure: Figure, width: int) -> tuple[list[str], float]:
+    """The marks of one plot, and the height that they take."""
+    area = _plot_area(figure, width)
+    return [*_plot_marks(figure, area)], area.top + area.height + _BOTTOM + _LABEL_LINE * (len(area.x_label()) - 1)
+
+
+def _plot_marks(figure: Figure, area: PlotArea) -> Iterator[str]:
+    yield from _axis_marks(area)
+    yield from (band_mark(band, area) for band in figure.bands if band.points)
+    yield from (part for tile in figure.tiles for part in tile_marks(tile, area))
+    yield from (line_mark(line, area) for line in figure.lines if line.points)
+    yield from (part for box in figure.boxes for part in box_marks(box, area))
+    yield from (dot_mark(dot, area) for dot in figure.dots)
+
+
+def _panels(figure: Figure, width: int) -> tuple[list[str], float]:
+    """The panels in rows of `figure.columns`, one below the other where there is no room beside."""
+    columns = figure.columns if width >= WIDE else 1
+    share = (width - _PANEL_GAP * (columns - 1)) / columns
+    row = _PANEL_TITLE + _PANEL_HEIGHT + _TOP + _BOTTOM
+    marks = []
+    for place, panel in enumerate(figure.panels):
+        left, top = (share + _PANEL_GAP) * (place % columns), row * (place // columns)
+        area = replace(_plot_area(panel, int(share)), top=_PANEL_TITLE + _TOP, height=_PANEL_HEIGHT)
+        heading = element("text", escaped(panel.title), class_="heading", x=area.left, y=_PANEL_TITLE - 6)
+        content = "\n".join(["", heading, *_plot_marks(panel, area), ""])
+        marks.append(element("g", content, transform=f"translate({number(left)} {number(top)})"))
+    return marks, row * math.ceil(len(figure.panels) / columns)
+
+
+def _plot_area(figure: Figure, width: int) -> PlotArea:
+    rows, longest = figure.y.rows, _LONGEST_LABEL if width >= WIDE else _LONGEST_NARROW_LABEL
+    lines = [_label_lines(tick.label, longest) for tick in figure.y.ticks]
+    left = 14 + max((text_width(line) for label in lines for line in label), default=0.0) + (0 if rows else 20)
     row = _ROW if figure.boxes else _TILE_ROW if figure.tiles else _DOT_ROW
-    row = max(row, 9 + _LABEL_LINE * max((len(_label_lines(tick.label)) for tick in figure.y.ticks), default=1))
+    row = max(row, 9 + _LABEL_LINE * max(map(len, lines), default=1))
     height = row * len(figure.y.ticks) if rows else _CURVE_HEIGHT
-    return PlotArea(left, _TOP, _WIDTH - left - _RIGHT, height, figure.x, figure.y)
+    return PlotArea(left, _TOP, width - left - _RIGHT, height, figure.x, figure.y, longest)
 
 
-def _label_lines(label: str) -> list[str]:
-    return textwrap.wrap(label, _LONGEST_LABEL) or [""]
+def _label_lines(label: str, longest: int) -> list[str]:
+    return textwrap.wrap(label, longest) or [""]
 
 
 def _axis_marks(area: PlotArea) -> Iterator[str]:
     bottom, right = area.top + area.height, area.left + area.width
+    free = -math.inf
     for tick in area.x_axis.ticks:
-        at = area.x(tick.at)
+        at, half = area.x(tick.at), text_width(tick.label) / 2
         if not area.x_axis.rows:
             yield element("line", class_="grid", x1=at, x2=at, y1=area.top, y2=bottom)
-        yield element("text", escaped(tick.label), class_="soft", x=at, y=bottom + 17, text_anchor="middle")
+        if at - half >= free:  # where labels would run into each other, some are left out
+            free = at + half + 3
+            yield element("text", escaped(tick.label), class_="soft", x=at, y=bottom + 17, text_anchor="middle")
     yield element("line", class_="axis", x1=area.left, x2=right, y1=bottom, y2=bottom)
-    middle = area.left + area.width / 2
-    yield element("text", escaped(area.x_axis.label), x=middle, y=bottom + 36, text_anchor="middle")
+    middle = max(area.left + area.width / 2, max(map(text_width, area.x_label())) / 2)
+    for place, line in enumerate(area.x_label()):
+        yield element("text", escaped(line), x=middle, y=bottom + 36 + _LABEL_LINE * place, text_anchor="middle")
     yield from _row_labels(area) if area.y_axis.rows else _value_labels(area)
 
 
 def _row_labels(area: PlotArea) -> Iterator[str]:
     for tick in area.y_axis.ticks:
-        lines = _label_lines(tick.label)
+        lines = _label_lines(tick.label, area.longest_label)
         first = area.y(tick.at) + 4.5 - 7.5 * (len(lines) - 1)
         for place, line in enumerate(lines):
             yield element("text", escaped(line), x=area.left - 10, y=first + _LABEL_LINE * place, text_anchor="end")
@@ -117,28 +154,45 @@ def _value_labels(area: PlotArea) -> Iterator[str]:
     yield element("text", escaped(area.y_axis.label), transform=turned, text_anchor="middle")
 
 
-def _legend_places(legend: Sequence[Legend]) -> list[tuple[float, int, Legend]]:
-    """Where each entry starts: x in pixels and the number of its line."""
-    places: list[tuple[float, int, Legend]] = []
-    x, line = 14.0, 0
+@dataclass(frozen=True, slots=True)
+class _LegendPlace:
+    """Where an entry of the legend starts: x in pixels, and the number of its first line."""
+
+    entry: Legend
+    x: float
+    line: int
+    words: tuple[str, ...]
+
+
+def _legend_places(legend: Sequence[Legend], width: int) -> list[_LegendPlace]:
+    """Beside each other as far as they fit; one that is longer than a line has lines of its own."""
+    places: list[_LegendPlace] = []
+    x, line = _LEGEND_LEFT, 0
     for entry in legend:
+        words = tuple(textwrap.wrap(entry.label, _letters(width - 30)) or [""])
         length = 36 + text_width(entry.label)
-        if places and x + length > _WIDTH:
-            x, line = 14.0, line + 1
-        places.append((x, line, entry))
-        x += length
+        if places and (x + length > width or len(words) > 1):
+            x, line = _LEGEND_LEFT, places[-1].line + len(places[-1].words)
+        places.append(_LegendPlace(entry, x, line, words))
+        x += length if len(words) == 1 else width
     return places
 
 
-def _legend_marks(places: Sequence[tuple[float, int, Legend]], top: float) -> Iterator[str]:
-    for x, line, entry in places:
-        y = top + _LEGEND_LINE * line + 6
+def _legend_marks(places: Sequence[_LegendPlace], top: float) -> Iterator[str]:
+    for place in places:
+        entry, x, y = place.entry, place.x, top + _LEGEND_LINE * place.line + 6
         if entry.shape is None:
             kind = f"line {'dashed ' if entry.dashed else ''}{series_class(entry.series)}"
             yield element("line", class_=kind, x1=x - 8, x2=x + 9, y1=y, y2=y)
         else:
             yield shape_mark(entry.shape, x, y, entry.series)
-        yield element("text", escaped(entry.label), class_="soft", x=x + 13, y=y + 4.5)
+        for below, words in enumerate(place.words):
+            yield element("text", escaped(words), class_="soft", x=x + 13, y=y + 4.5 + _LEGEND_LINE * below)
+
+
+def _letters(width: float) -> int:
+    """How many letters a line of this many pixels surely holds."""
+    return max(int(width / (0.66 * _EM)), 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +205,11 @@ class PlotArea:
     height: float
     x_axis: Axis
     y_axis: Axis
+    longest_label: int = _LONGEST_LABEL
+
+    def x_label(self) -> list[str]:
+        """The label below the x axis, in as many lines as it takes."""
+        return textwrap.wrap(self.x_axis.label, _letters(self.left + self.width)) or [""]
 
     def x(self, value: float) -> float:
         """The pixel of a value on the x axis."""

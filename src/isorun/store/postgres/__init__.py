@@ -34,6 +34,7 @@ __all__ = ["PostgresDocuments", "PostgresStore"]
 
 _T = TypeVar("_T")
 _LEASE_SECONDS: Final = 30.0
+_SHORTEST_LEASE, _LONGEST_LEASE = 1.0, 3600.0
 _PATIENCE_SECONDS: Final = 120.0
 _KEY_BYTES: Final = 32
 _MIGRATING: Final = int.from_bytes(b"isorun", "big")
@@ -73,7 +74,8 @@ class PostgresStore(AbstractStore):
     """Keeps records in a database, whose schema is made when it is missing and `create` says so.
 
     Any number of processes on any number of machines may use it at once. lease_seconds: how long a claim holds that
-    is not renewed. patience_seconds: how long a server that answered before may be away before that is an error.
+    is not renewed; as ISORUN_LEASE says where it is not given. patience_seconds: how long a server that answered before
+    may be away before that is an error.
     """
 
     def __init__(
@@ -81,9 +83,10 @@ class PostgresStore(AbstractStore):
         url: str,
         *,
         create: bool = True,
-        lease_seconds: float = _LEASE_SECONDS,
+        lease_seconds: float | None = None,
         patience_seconds: float = _PATIENCE_SECONDS,
     ) -> None:
+        lease = _lease_seconds() if lease_seconds is None else lease_seconds
         self._line = ServerLine(url, patience_seconds=patience_seconds)
         self.place = self._line.place
         self.looked_over_by = f"isorun store verify --store {shlex.quote(self.place)}"
@@ -91,7 +94,7 @@ class PostgresStore(AbstractStore):
         self._process = os.getpid()
         self._closed = False
         self._durable = True
-        self._claims = LeasedClaims(self._do, lambda: ServerLine(url, patience_seconds=lease_seconds), lease_seconds)
+        self._claims = LeasedClaims(self._do, lambda: ServerLine(url, patience_seconds=lease), lease)
         try:
             self._open(create=create)
             self.key = self._own_key()
@@ -289,6 +292,21 @@ class PostgresDocuments(AbstractDocuments):
     def _unreadable(self, name: str, found: str) -> StoreError:
         hint = f"take the row of the kind {self._kind!r} out of isorun.documents, and make it anew"
         return StoreError(f"{self.place(name)} cannot be read", found=found, hint=hint)
+
+
+def _lease_seconds() -> float:
+    """How long claims hold that are not renewed, as the user says it."""
+    text = os.environ.get("ISORUN_LEASE", "")
+    if not text:
+        return _LEASE_SECONDS
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not _SHORTEST_LEASE <= seconds <= _LONGEST_LEASE:
+        allowed = f"seconds, {_SHORTEST_LEASE:g} to {_LONGEST_LEASE:g}; {_LEASE_SECONDS:g} where it is not set"
+        raise StoreError("ISORUN_LEASE is no length of a claim", found=repr(text), allowed=allowed)
+    return seconds
 
 
 def _write(connection: Any, record: RunRecord, row: KeptRow, parts: dict[bytes, str]) -> None:

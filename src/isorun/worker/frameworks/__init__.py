@@ -54,6 +54,9 @@ FILES_OPENED = {
     },
     "lightgbm.basic": (("Booster", "save_model", "w"),),
 }
+# What makes a process one of several that train together: by module, the function that joins them; the module says the
+# rank afterwards (`get_rank`, `get_world_size`, `get_backend`).
+RANKS_JOINED = {"torch.distributed.distributed_c10d": "init_process_group"}
 # Frameworks whose distribution is called otherwise.
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 # A part of the name of a library's file, and what people call the library; the first that fits.

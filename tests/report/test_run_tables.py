@@ -1,0 +1,60 @@
+"""Every run with its value, digest and log, and what the runs come from."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from isorun.report import html
+from isorun.report.run_tables import provenance_tables, run_tables
+
+
+def every_run(result):
+    return next(table for table in run_tables(result) if table.name == "every-run")
+
+
+def placed(result, folder):
+    """The result with all runs in this folder."""
+    groups = [
+        replace(
+            group,
+            selections=tuple(
+                replace(judged, runs=tuple(replace(run, folder=folder, weights="ab" * 20) for run in judged.runs))
+                for judged in group.selections
+            ),
+        )
+        for group in result.groups
+    ]
+    return replace(result, groups=tuple(groups))
+
+
+def test_every_finished_run_has_its_seed_value_epoch_digest_and_log(sound):
+    table = every_run(placed(sound, "/store/runs/x-1"))
+    assert len(table.rows) == sum(group.finished for group in sound.groups)
+    row = dict(zip([column.title for column in table.columns], table.rows[0], strict=True))
+    run = sound.groups[0].selections[0].runs[0]
+    assert row["run"] == run.run_id
+    assert float(row["test_acc"]) == round(
+        100 * run.selected.values["test_acc"], len(row["test_acc"].partition(".")[2])
+    )
+    assert float(row["epoch"]) == run.selected.step
+    assert (row["weights"], row["log"]) == ("abababababab", "x-1/output.log")
+
+
+def test_a_page_leads_to_the_logs_that_lie_beside_it(sound):
+    page = html.render(placed(sound, "/store/runs/x-1"), beside=Path("/store"))
+    assert '<a href="./runs/x-1/output.log">x-1/output.log</a>' in page
+    assert "output.log</a>" not in html.render(placed(sound, "/store/runs/x-1"))
+
+
+def test_a_folder_that_is_no_path_leads_nowhere(sound):
+    for folder in ("javascript:alert(1)", "//", "", "runs/x"):
+        assert '<a href="javascript' not in html.render(placed(sound, folder), beside=Path("/store"))
+    page = html.render(placed(sound, '/store/javascript:alert(1)"><script>'), beside=Path("/store"))
+    assert 'href="./javascript%3Aalert' in page
+    assert "<script" not in page
+
+
+def test_what_runs_come_from_is_a_table_of_every_page(sound, troubled):
+    for result in (sound, troubled):
+        (table,) = provenance_tables(result)
+        assert len(table.rows) == len(result.provenance) > 2
+        assert "What the runs come from" in html.render(result)
