@@ -12,7 +12,7 @@ ALONE = $(shell grep -rlF mark.alone tests --include='test_*.py')
 # Tests start thousands of interpreters. Where this is set, as in many containers, each would compile isorun anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test coverage test-simulations test-environments test-outside test-slow lint bench clean
+.PHONY: demo test coverage test-simulations test-engines test-environments test-outside test-slow lint bench clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m virtualenv $(VENV) || { rm -rf $(VENV); \
@@ -25,13 +25,13 @@ demo: $(STAMP)
 	$(BIN)/isorun report examples/digits/study.toml --html report.html
 
 test: lint
-	$(BIN)/python -m pytest -m 'not slow and not alone' $(PARALLEL)
+	$(BIN)/python -m pytest -m 'not slow and not alone and not engines' $(PARALLEL)
 	$(BIN)/python -m pytest -m 'alone and not slow' $(ALONE)
 
 # Which lines the quick tests reach, also in the processes that they start: htmlcov/index.html and a table.
 coverage: $(STAMP)
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m pytest -q -m 'not slow and not alone' $(PARALLEL) --cov --cov-report=
+	$(BIN)/python -m pytest -q -m 'not slow and not alone and not engines' $(PARALLEL) --cov --cov-report=
 	$(BIN)/python -m pytest -q -m 'alone and not slow' $(ALONE) --cov --cov-append --cov-report=
 	$(BIN)/python -m coverage html --quiet
 	$(BIN)/python -m coverage report --format=markdown > htmlcov/summary.md
@@ -40,6 +40,12 @@ coverage: $(STAMP)
 # Coverage and error rates by simulation: slow, and what the statistics stand on.
 test-simulations: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/analysis $(PARALLEL)
+
+# Real engines, each started for the tests: Ray, which is installed for it.
+test-engines: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]' || \
+	  echo "Ray could not be installed: its tests are skipped" >&2
+	$(BIN)/python -m pytest -m 'engines and not slow' -rs tests/engines
 
 # Environments really made, by pip and by uv where it is in PATH, and the example with packages of a registry.
 test-environments: $(STAMP)

@@ -76,10 +76,11 @@ _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 class ExecutorOptions:
     """What every executor is opened with; one that has no use for an option leaves it alone.
 
-    run_folders: where those of runs lie. jobs: runs at a time; None for one here, and as many as fit elsewhere. launch: "auto", "warm" or "fresh". devices: "auto",
-    "none", or those that may be used ("0,1"). python: what a leading `python` stands for where the study does not say;
-    without it, what the PATH says. It goes with every job, so that an executor need not look at it. url: the executor
-    as it was asked for, where that was by a URL. settings: what stands behind the question mark of that URL.
+    run_folders: where those of runs lie. jobs: runs at a time; None where nobody said, which an executor of another
+    distribution is told as 1. launch: "auto", "warm" or "fresh". devices: "auto", "none", or those that may be used
+    ("0,1"). python: what a leading `python` stands for where the study does not say; without it, what the PATH says. It
+    goes with every job, so that an executor need not look at it. url: the executor as it was asked for, where that was
+    by a URL. settings: what stands behind the question mark of that URL.
     """
 
     run_folders: Path
@@ -219,6 +220,7 @@ def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
         return RayExecutor(
             told.run_folders, told.jobs, launch=told.launch, devices=told.devices, url=told.url, settings=told.settings
         )
+    told = replace(told, jobs=1 if told.jobs is None else told.jobs)
     executor: AbstractExecutor = plugins.make(plugins.EXECUTORS, name, AbstractExecutor, told, own=_OWN_EXECUTORS)
     return executor
 

@@ -5,6 +5,8 @@ import pytest
 from isorun.execution.ray import RayExecutor
 from isorun.testing.executor_contract import ExecutorContract
 
+pytestmark = pytest.mark.engines
+
 
 class TestTheRayExecutor(ExecutorContract):
     @pytest.fixture(autouse=True)

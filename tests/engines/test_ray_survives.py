@@ -14,6 +14,8 @@ from isorun.execution.keeper import processes
 from isorun.session import open_store
 from isorun.study.records import RunState
 
+pytestmark = pytest.mark.engines
+
 TRAIN = """
 import os, sys, time
 with open("begun.txt", "a") as file:

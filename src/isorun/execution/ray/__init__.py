@@ -343,9 +343,9 @@ class RayExecutor(AbstractExecutor):
             elif self._error is None:
                 self._error = ExecutionError("the process that speaks to Ray has ended", found=last[0])
             self._changed.notify_all()
-            error = self._error
-            for run_id in () if error is None else tuple(self._open):
-                self._fail(run_id, error)
+            if self._error is not None:
+                for run_id in tuple(self._open):
+                    self._fail(run_id, self._error)
         if again:
             if not was_there:
                 time.sleep(_AGAIN_SECONDS)

@@ -74,6 +74,13 @@ class Cluster:
         place = "a local cluster" if self.address == "local" else f"the cluster at {self.address}"
         return f"on {place}, Ray {self.version}: {count}{f', {gpus:g} GPUs' if gpus else ''}"
 
+    @property
+    def _more_nodes(self) -> str:
+        """What else may help; a cluster that is ours alone has no more nodes."""
+        if self.address == "local" or "//" in self.address:
+            return ", or name a cluster that has it: RAY_ADDRESS"
+        return f", or add a node that has it: ray start --address {self.address}"
+
     def room(self, needs: Needs) -> int:
         """How many runs that need this fit at a time on the nodes that are there."""
         return sum(_fitting(node, needs) for node in self.nodes)
@@ -89,7 +96,7 @@ class Cluster:
             f"an environment asks for {_told(needs.by_name)} a run, which no node of the Ray cluster has",
             found=f"{self}; the most on one node: {_told({name: _most(every, name) for name in needs.by_name})}",
             allowed="what one node has: a run is never divided",
-            hint=f"{_HINTS[about]}, or add a node that has it: ray start --address {self.address}",
+            hint=_HINTS[about] + self._more_nodes,
         )
 
 

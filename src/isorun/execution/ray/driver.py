@@ -76,9 +76,8 @@ class _Driver:
                 "_node_ip_address": "127.0.0.1",
                 "_temp_dir": self._asked["temporary"],
             }
-        context = ray.init(**options)
+        ray.init(**options)
         self._frames.send({"say": "connected", "address": address, "ray": ray.__version__, **self._cluster()})
-        del context
 
     def work(self) -> None:
         """Do what isorun asks for and hear what comes of it, until it asks to leave or has gone."""
@@ -284,13 +283,14 @@ def isorun_run(text: str, version: str) -> tuple[str, bytes, dict[str, bytes]]:
 
     try:
         from isorun import __version__ as there  # noqa: PLC0415
-        from isorun.execution.ray.node import serve  # noqa: PLC0415
-    except ImportError as error:
-        found = f"{type(error).__name__}: {error}"
-    else:
+
         if there == version:
+            from isorun.execution.ray.node import serve  # noqa: PLC0415
+
             return serve(text)
         found = f"isorun {there}"
+    except ImportError as error:
+        found = f"{type(error).__name__}: {error}"
     parts = {
         "what": f"the node {socket.gethostname()} of the Ray cluster has no isorun {version}",
         "found": f"{found}, in {sys.executable}",
@@ -306,11 +306,13 @@ def isorun_look(text: str, version: str) -> str:
 
     try:
         from isorun import __version__ as there  # noqa: PLC0415
-        from isorun.execution.ray.node import look  # noqa: PLC0415
+
+        if there == version:
+            from isorun.execution.ray.node import look_around  # noqa: PLC0415
+
+            return look_around(text)
     except ImportError:
         there = ""
-    if there == version:
-        return look(text)
     return json.dumps(json.loads(isorun_run(text, version)[0])["refused"])
 
 

@@ -29,7 +29,7 @@ from isorun.study import Environment
 from isorun.study.records import RunRecord, sealed
 from isorun.worker.runfolder import make_own_folder
 
-__all__ = ["Answer", "look", "serve"]
+__all__ = ["Answer", "look_around", "serve"]
 
 Answer = tuple[str, bytes, dict[str, bytes]]
 """What a task gives back: how it went, as JSON; the record in its envelope; files of a folder that is not shared."""
@@ -59,7 +59,7 @@ def serve(text: str) -> Answer:
             errand.stop()
 
 
-def look(text: str) -> str:
+def look_around(text: str) -> str:
     """Whether runs of a command can begin on this node: what prevents it as JSON, empty if nothing does."""
     asked = json.loads(text)
     environment, folder = Environment.from_json(asked["environment"]), Path(asked["working_folder"])
