@@ -41,9 +41,12 @@ coverage: $(STAMP)
 test-simulations: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/analysis $(PARALLEL)
 
-# Real engines, each started for the tests: Ray, which is installed for it.
+# Real engines, each started for the tests: SLURM, which root gets from Debian where it is not there, and Ray.
 test-engines: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]' || \
+	@command -v slurmctld >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends slurmctld slurmd slurm-client >/dev/null; } || \
+	  echo "SLURM could not be installed: its tests are skipped" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]' || \
 	  echo "Ray could not be installed: its tests are skipped" >&2
 	$(BIN)/python -m pytest -m 'engines and not slow' -rs tests/engines
 

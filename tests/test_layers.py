@@ -12,10 +12,10 @@ import isorun
 
 ROOT = Path(isorun.__file__).parent
 LAYERS = [
-    {"__main__", "testing"},
+    {"__main__", "testing", "pytest_plugin"},
     {"cli"},
-    {"deciding", "bisecting", "claiming", "pricing", "reproducing", "share", "taking"},
-    {"questions", "in_progress", "describing", "stats", "offers"},
+    {"deciding", "bisecting", "checking", "claiming", "pricing", "reproducing", "share", "taking"},
+    {"questions", "in_progress", "stopping", "describing", "stats", "baselines", "offers"},
     {"workflow"},
     {"repair"},
     {"reuse", "scheduling"},
@@ -24,6 +24,7 @@ LAYERS = [
     {"zoo"},
     {"report"},
     {"diagnose"},
+    {"packages"},
     {"execution", "store", "analysis"},
     {"environments", "sources"},
     {"study"},
@@ -34,7 +35,7 @@ LAYERS = [
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 ANALYSIS = ROOT / "analysis"
 ANALYSIS_LAYERS = [
-    {"factors", "descriptions"},
+    {"factors", "descriptions", "checks"},
     {"studies", "planning", "comparison", "environments", "prices"},
     {"sequential", "leaderboards", "agreements"},
     {"pairwise", "spreads", "mixed"},

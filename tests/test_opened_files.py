@@ -34,3 +34,14 @@ def test_a_command_loads_few_modules(words, tmp_path):
     loaded = done.stderr.splitlines()[-1].removeprefix("loaded ").split()
     assert "isorun.cli.main" in loaded
     assert len(loaded) <= CEILINGS[words], f"{len(loaded)}:\n" + "\n".join(loaded)
+
+
+def test_a_run_that_overwrites_a_model_file_loads_no_statistics(tmp_path):
+    (tmp_path / "model.pt").write_text("of an earlier run")
+    training = "open('model.pt', 'w').write('new'); print('val_loss: 0.75')"
+    command = [sys.executable, "-c", COUNTED, "run", "--", "python", "-c", training]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    loaded = done.stderr.splitlines()[-1].removeprefix("loaded ").split()
+    assert "isorun.analysis.evidence.shared_files" in loaded
+    assert "isorun.analysis.studies.conditions" not in loaded

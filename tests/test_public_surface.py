@@ -25,7 +25,7 @@ from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
 from isorun.zoo.paper import Presentation, Request
 from isorun.zoo.papers import paper
-from record_builder import make_cell, make_record
+from record_builder import make_cell, make_record, with_results
 
 QUESTIONS = ("agree", "compare", "mixed_model", "power", "rank", "summarize")
 RNG = np.random.default_rng(5)
@@ -49,6 +49,7 @@ def answers():
     yield isorun.rank(TABLE, repetitions=200, **asked)
     yield isorun.agree(TABLE, pair="seed", **asked)
     yield isorun.mixed_model(TABLE, "acc ~ model + (1|seed)")
+    yield checked_change()
     yield stats.decide(TABLE["acc"][:8], TABLE["acc"][8:], direction="higher")
     yield from of_a_study()
     yield of_factors()
@@ -59,6 +60,13 @@ def answers():
     yield isorun.audit(["python", "train.py"], static=True, folder=corpus / "seen" / "late_seed")
     executor = InstantExecutor(lambda job: Computed({"acc": float(job.seed % 7)}, wall_seconds=1.0 + job.cell.repeat))
     yield isorun.price(["python", "train.py"], runs=4, store=MemoryStore(), executor=executor, folder=corpus)
+
+
+def checked_change():
+    study = isorun.Study("net", approaches={"LeNet": "python train.py"}, repeats=5, metrics={"acc": {}})
+    executor = InstantExecutor(lambda job: Computed({"acc": 0.8 + job.cell.repeat / 100}))
+    main = with_results([0.9, 0.91, 0.92, 0.93, 0.94], metric="acc")
+    return isorun.check(study, main, margin=1.0, store=MemoryStore(), executor=executor)
 
 
 def of_factors():

@@ -25,8 +25,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
+# What only some environments can load, or what trainings load and no command does.
 _LEFT_OUT = tuple(
-    f"isorun.{room}" for room in ("worker", "zoo", "testing", "repair.engines", "repair.expansion", "store.postgres")
+    f"isorun.{room}"
+    for room in (
+        "worker",
+        "zoo",
+        "testing",
+        "frameworks",
+        "pytest_plugin",
+        "repair.engines",
+        "repair.expansion",
+        "store.postgres",
+        "execution.ray",
+    )
 )
 _READ_AT_START = ("PYTHON", "LD_", "OMP_", "OPENBLAS_", "MKL_", "TZ", "LC_", "LANG")
 

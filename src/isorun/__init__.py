@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from isorun import repair, stats
     from isorun.analysis.agreements.shared_runs import AgreementTable
+    from isorun.analysis.checks import Check
     from isorun.analysis.comparison import Comparison
     from isorun.analysis.descriptions import EnvironmentDescription
     from isorun.analysis.environments import EnvironmentDiff
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.bisecting import bisect
+    from isorun.checking import check
     from isorun.claiming import claim
     from isorun.deciding import StudyDecision, decide
     from isorun.describing import env_describe, env_diff
@@ -52,6 +54,7 @@ __all__ = [
     "AgreementTable",
     "Audit",
     "Bisection",
+    "Check",
     "Comparison",
     "Condition",
     "Decision",
@@ -83,6 +86,7 @@ __all__ = [
     "audit",
     "bisect",
     "cells",
+    "check",
     "claim",
     "compare",
     "decide",
@@ -111,6 +115,7 @@ _LAZY = {
     "AgreementTable": "isorun.analysis.agreements.shared_runs",
     "Audit": "isorun.diagnose.audit",
     "Bisection": "isorun.analysis.studies.bisection",
+    "Check": "isorun.analysis.checks",
     "Comparison": "isorun.analysis.comparison",
     "Condition": "isorun.analysis.evidence",
     "Decision": "isorun.analysis.sequential",
@@ -142,6 +147,7 @@ _LAZY = {
     "audit": "isorun.workflow",
     "bisect": "isorun.bisecting",
     "cells": "isorun.workflow",
+    "check": "isorun.checking",
     "claim": "isorun.claiming",
     "compare": "isorun.questions",
     "decide": "isorun.deciding",

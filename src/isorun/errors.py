@@ -13,7 +13,8 @@
     │   ├── StoreConflict   a second, different record for something already finished
     │   ├── StoreDamaged    the store holds something that isorun did not write
     │   ├── StoreTooNew     the store was written by a newer isorun
-    │   └── StoreBusy       another process holds the store for too long
+    │   ├── StoreBusy       another process holds the store for too long
+    │   └── PackageError    a package is damaged, or is none
     └── NothingRecorded     there is no run to report on
 
 Each message says what failed, what was found, what is allowed, and what to do next. Only the command line exits;
@@ -46,6 +47,7 @@ __all__ = [
     "IsorunError",
     "MissingExtra",
     "NothingRecorded",
+    "PackageError",
     "PluginError",
     "StoreBusy",
     "StoreConflict",
@@ -164,6 +166,10 @@ class StoreBusy(StoreError):
     """Another process holds the store for too long."""
 
 
+class PackageError(StoreError):
+    """A package is damaged, or is none."""
+
+
 class NothingRecorded(IsorunError):
     """There is no run to report on."""
 
@@ -207,12 +213,14 @@ def _fit(char: str) -> str:
 
 
 _PASSWORD_OF_URL: Final = re.compile(r"([A-Za-z][\w+.-]*://[^\s:@/?#]*):\S*@")
+# What stands where a port would and is none may be a password whose host was forgotten.
+_NO_PORT: Final = re.compile(r"""([A-Za-z][\w+.-]*://[^\s:@/?#\[]+):(?!\d*(?:[/?#\s'",;)]|$)|\*\*\*)[^\s/?#'",;)]+""")
 _PASSWORD_OPTION: Final = re.compile(r"(?i)((?:^|[?&\s])(?:ssl)?password=)[^&\s]*")
 
 
 def without_passwords(text: str) -> str:
     """The text without the passwords of URLs (`postgresql://user:password@host`); rather too much of one is hidden."""
-    return _PASSWORD_OPTION.sub(r"\1***", _PASSWORD_OF_URL.sub(r"\1:***@", text))
+    return _PASSWORD_OPTION.sub(r"\1***", _NO_PORT.sub(r"\1:***", _PASSWORD_OF_URL.sub(r"\1:***@", text)))
 
 
 def known_names(name: object, known: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isorun.errors import harmless
 from isorun.execution.output import last_row
@@ -24,7 +24,13 @@ from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
 from isorun.workflow import known_to, opened, recorded
 
-__all__ = ["RunInProgress", "Status", "WorkerAtWork", "status"]
+if TYPE_CHECKING:
+    from isorun.execution.slurm.standing import SlurmStanding
+
+__all__ = ["RunInProgress", "RunInSlurm", "Status", "WorkerAtWork", "status"]
+
+_QUEUED, _RUNNING, _ENDED = "queued", "running", "ended"
+_MOST_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,52 @@ class RunInProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class RunInSlurm:
+    """A run that SLURM has. row: what it logged last. is_awaited: whether an isorun waits for it now."""
+
+    standing: SlurmStanding
+    row: Mapping[str, Any]
+    is_awaited: bool
+
+    @property
+    def cell_id(self) -> str:
+        """The cell it is a run of."""
+        return self.standing.job.cell.id
+
+    @property
+    def state(self) -> str:
+        """queued, running, ended (and not recorded yet), or unknown where SLURM does not answer."""
+        return self.standing.state
+
+    def __str__(self) -> str:
+        """How it stands in SLURM, since when, and what it logged last."""
+        one = self.standing
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(one.since)).total_seconds()
+        called = f"{one.state} in SLURM{f' as {one.number}' if one.number else ''}"
+        why = f" ({one.reason})" if one.reason not in {"", "None"} else ""
+        where = f" on {one.node}" if one.node else ""
+        row = f": {row_text(self.row)}" if self.row else ""
+        ago = timedelta(seconds=max(round(seconds), 0))
+        return harmless(f"{one.job.cell.label}, {called}{why}{where}, submitted {ago} ago{row}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        one = self.standing
+        return {
+            "run": one.run_id,
+            "label": one.job.cell.label,
+            "since": one.since,
+            "executor": "slurm",
+            "state": one.state,
+            "job": one.number,
+            "host": one.node,
+            "reason": one.reason,
+            "is_awaited": self.is_awaited,
+            "row": dict(self.row),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerAtWork:
     """An `isorun worker` that is there now, and the runs that it carries out, of any study; none while it waits."""
 
@@ -77,10 +129,11 @@ class WorkerAtWork:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far a study is, or with no study a whole store. missing: cells that are neither finished nor running.
+    """How far a study is, or with no study a whole store. missing: cells that nobody has finished, runs or has queued.
 
-    failed: of the missing ones, those that were tried. total and missing are None for a whole store. workers: all that
-    are at work in the store.
+    failed: of the missing ones, those that were tried. total and missing are None for a whole store. running: runs of
+    processes that hold their cells. workers: all that are at work in the store. in_slurm: runs that SLURM has, whether
+    an isorun waits for them or not.
     """
 
     study: str
@@ -90,15 +143,32 @@ class Status:
     missing: int | None
     running: tuple[RunInProgress, ...]
     workers: tuple[WorkerAtWork, ...] = ()
+    in_slurm: tuple[RunInSlurm, ...] = ()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether something runs, or waits in a queue to."""
+        return bool(self.running) or any(run.state in {_QUEUED, _RUNNING} for run in self.in_slurm)
+
+    def _in_state(self, state: str) -> list[RunInSlurm]:
+        return [run for run in self.in_slurm if run.state == state]
 
     def __str__(self) -> str:
-        """How many runs are finished, running, missing and failed; then a line a run, and a line a worker."""
+        """How many runs are finished, running, queued, missing and failed; then a line a run, and a line a worker."""
         total = f" of {self.total}" if self.total is not None else ""
-        counts = [f"{self.finished}{total} finished", f"{len(self.running)} running"]
+        running = len(self.running) + len(self._in_state(_RUNNING))
+        counts = [f"{self.finished}{total} finished", f"{running} running"]
+        for state, told in ((_QUEUED, "queued"), (_ENDED, "ended in SLURM"), ("unknown", "not known to SLURM's queue")):
+            counts += [f"{len(found)} {told}"] if (found := self._in_state(state)) else []
         counts += [f"{self.missing} missing"] if self.missing else []
         counts += [f"{self.failed} of them failed" if self.missing else f"{self.failed} failed"] if self.failed else []
         head = harmless(f"{self.study or 'this store'}: {', '.join(counts)}")
-        return "\n".join((head, *(f"  {one}" for one in (*self.running, *self.workers))))
+        lines = [head, *(f"  {run}" for run in (*self.running, *self.in_slurm[:_MOST_SHOWN]))]
+        if len(self.in_slurm) > _MOST_SHOWN:
+            lines.append(f"  … and {len(self.in_slurm) - _MOST_SHOWN} more in SLURM; --json lists all")
+        if any(not run.is_awaited for run in self.in_slurm):
+            lines.append("  no isorun waits for them: the isorun run … that queued them comes back and records them")
+        return "\n".join((*lines, *(f"  {one}" for one in self.workers)))
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{html.escape(line)}</p>" for line in str(self).splitlines())
@@ -111,7 +181,12 @@ class Status:
             "finished": self.finished,
             "failed": self.failed,
             "missing": self.missing,
-            "running": [run.to_json() for run in self.running],
+            "running": [
+                *(run.to_json() for run in self.running),
+                *(run.to_json() for run in self._in_state(_RUNNING)),
+            ],
+            "queued": [run.to_json() for run in self._in_state(_QUEUED)],
+            "ended": [run.to_json() for run in self.in_slurm if run.state not in {_RUNNING, _QUEUED}],
             "workers": [worker.to_json() for worker in self.workers],
         }
 
@@ -129,13 +204,18 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
         asked = None if declared is None else tuple(cells)
         finished, tried = found.finished(asked), {run_id.rpartition("-")[0] for run_id in found.run_ids(asked)}
         runs = runs_folder(found, declared.folder if declared else ".")
+        in_slurm = _in_slurm(runs, {holder.cell_id for holder in holders}, found)
+    away = {run.cell_id for run in in_slurm}
+    holders = [holder for holder in holders if holder.cell_id not in away]
     if declared is None:
         running = tuple(_in_progress(holder, runs) for holder in holders)
-        held = {holder.cell_id for holder in holders}
-        return Status("", None, len(finished), len(tried - finished - held), None, running, workers)
+        held = {holder.cell_id for holder in holders} | away
+        return Status("", None, len(finished), len(tried - finished - held), None, running, workers, in_slurm)
     known = {**_beyond(holders, runs, cells.values()), **cells}
     running = tuple(_in_progress(holder, runs, known[holder.cell_id]) for holder in holders if holder.cell_id in known)
-    held = {run.holder.cell_id for run in running}
+    alike = {_without_seed(cell) for cell in cells.values()} if in_slurm else set()
+    in_slurm = tuple(run for run in in_slurm if _without_seed(run.standing.job.cell) in alike)
+    held = {run.holder.cell_id for run in running} | {run.cell_id for run in in_slurm}
     left = cells.keys() - finished - held
     failed, missing, to_come = len(left & tried), len(left), 0
     if declared.searches:  # a trial that failed is not missing: the search went on without it
@@ -144,7 +224,22 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
         to_come = trials_to_come(declared)
         missing += to_come - failed
     total = len(cells) + to_come
-    return Status(declared.name, total, len(cells.keys() & finished), failed, missing, running, workers)
+    return Status(declared.name, total, len(cells.keys() & finished), failed, missing, running, workers, in_slurm)
+
+
+def _in_slurm(runs: Path, held: set[str], store: AbstractStore) -> tuple[RunInSlurm, ...]:
+    """The runs that SLURM has and no record tells of yet."""
+    if not (runs / "slurm").is_dir():
+        return ()
+    from isorun.execution.slurm.standing import standing  # noqa: PLC0415 - only where something was submitted
+
+    found = standing(runs, store.run_ids())
+    finished = store.finished(one.job.cell.id for one in found)
+    return tuple(
+        RunInSlurm(one, last_row(runs / one.run_id) if one.state == _RUNNING else {}, one.job.cell.id in held)
+        for one in found
+        if one.job.cell.id not in finished
+    )
 
 
 def _workers(every: Iterable[Holder], holders: Iterable[Holder]) -> tuple[WorkerAtWork, ...]:

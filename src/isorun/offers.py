@@ -19,7 +19,7 @@ from isorun.errors import IsorunError, StudyError
 from isorun.execution import AbstractExecutor
 from isorun.reuse import changes_since, moved_from, not_here
 from isorun.session import blaming
-from isorun.store import PLANS, STUDIES, AbstractStore
+from isorun.store import PLANS, STUDIES, STUDY_PLACE, AbstractStore
 from isorun.study import Approach, Environment, is_withheld
 from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study, changed, document_of, document_without_secrets, kept_study, load_study
@@ -32,8 +32,6 @@ _LOOKED_AT: Final = 50
 """Finished runs whose files are held against those here: enough to notice an edit."""
 _TOLD: Final = 4
 _BISECTION: Final = "bisect-"
-_PLACE: Final = frozenset({"folder", "file", "code"})
-"""What a kept study has beside its declaration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +153,7 @@ def _declared(
     name: str, document: Mapping[str, Any], folder: Path, store: AbstractStore
 ) -> tuple[Study, list[Condition]]:
     """The study as it was kept; by its file where that says the same, because a file has what was withheld."""
-    rest = {key: value for key, value in document.items() if key not in _PLACE}
+    rest = {key: value for key, value in document.items() if key not in STUDY_PLACE}
     there = Path(str(document["folder"]))
     kept = known_to(kept_study(dict(rest), folder, name), store)
     file = Path(str(document.get("file", "")))

@@ -169,7 +169,7 @@ class Results:
 
 
 def results(data: Any, *, store: str | Path | AbstractStore | None = None, selection: str | None = None) -> Results:
-    """Whatever holds results: a table file or frame, a study, its file or its name (selection: by name)."""
+    """Whatever holds results: a table file or frame, a study, its file, package or name (selection: by name)."""
     if isinstance(data, Results):
         return data
     analysed = _analysed(data, store)
@@ -181,7 +181,9 @@ def results(data: Any, *, store: str | Path | AbstractStore | None = None, selec
 
 def _analysed(data: Any, store: str | Path | AbstractStore | None) -> StudyResult | None:
     """What the runs of a study say; None for what is none, as a table."""
-    is_name = isinstance(data, (str, Path)) and Path(data).suffix != ".toml"
+    from isorun.session import is_package
+
+    is_name = isinstance(data, (str, Path)) and Path(data).suffix != ".toml" and not is_package(data)
     if is_name and Path(data).is_file():
         return None
     if not isinstance(data, (str, Path)):

@@ -36,9 +36,11 @@ from isorun.study.records import Note, RunRecord, RunState
 if TYPE_CHECKING:
     from isorun.analysis.evidence import Condition
 
-__all__ = ["INTERRUPTED", "AbstractAgenda", "CellList", "Observer", "Outcome", "carry_out", "row_text"]
+__all__ = ["INTERRUPTED", "LEFT", "AbstractAgenda", "CellList", "Observer", "Outcome", "carry_out", "row_text"]
 
 INTERRUPTED: Final = "interrupted"
+LEFT: Final = "left"
+"""What `Outcome.stopped` begins with where runs go on without this process: the same command comes back to them."""
 _LOOK_AGAIN_SECONDS: Final = 0.5
 _LOST_TRIES: Final = 3
 """How often a cell is tried again after the place of its run lost it: what is lost ever again is no accident."""
@@ -192,14 +194,17 @@ def carry_out(
     observer: Observer | None = None,
     *,
     before_first: Callable[[], None] = lambda: None,
+    detach: bool = False,
 ) -> Outcome:
     """Run what the agenda proposes, by the policy of the study, until each cell is done or something stops the work.
 
     study: that of all cells, or what says it of a cell, where an agenda has cells of several. Ctrl-C, SIGTERM and
     SIGHUP ask the runs to stop and record them as interrupted; the second of them kills the runs.
-    before_first: called once, before the first run starts, or in the end where none had to.
+    Where runs outlive this process (`AbstractExecutor.stays`) they are left as they are instead, and found again.
+    before_first: called once, before the first run starts, or in the end where none had to. detach: leave as soon as
+    all that can be submitted is.
     """
-    return _Loop(agenda, session, study, observer or Observer(), before_first).carry_out()
+    return _Loop(agenda, session, study, observer or Observer(), before_first, detach=detach).carry_out()
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +232,11 @@ class _Loop:
         study: Study | Callable[[Cell], Study],
         observer: Observer,
         before_first: Callable[[], None],
+        *,
+        detach: bool = False,
     ) -> None:
         self._before_first: Callable[[], None] | None = before_first
+        self._detach = detach
         self._agenda = agenda
         self._session = session
         self._store = session.store
@@ -250,7 +258,7 @@ class _Loop:
         # The agenda wanted to know how much room there is, and there was none for it.
         self._turned_away = False
         self._told_of_no_room = False
-        self._closed = False
+        self._closed = self._is_impossible = False
         self._stopped = ""
 
     def carry_out(self) -> Outcome:
@@ -259,13 +267,15 @@ class _Loop:
             try:
                 self._ask_agenda()
                 self._start_runs()
+                if self._detach and self._running:
+                    self._leave()
                 while self._running or (self._is_something_left() and not self._stopped):
                     self._hear(self._next_told())
                     self._start_runs()
                 if not self._stopped:
                     self._begin()
             except BaseException:
-                self._give_up()
+                self._leave_or_give_up()
                 raise
         return Outcome(tuple(self._records), self._elsewhere, self._stopped, self._proposed, tuple(self._conditions))
 
@@ -333,7 +343,9 @@ class _Loop:
         return None
 
     def _serve(self, cell: Cell) -> None:
-        """Start a run of the cell, unless somebody else has it or has done it."""
+        """Start a run of the cell, unless somebody else has it or has done it; or come back to one that goes on."""
+        if self._come_back_to(cell):
+            return
         with blaming("store", self._store):
             claim = self._agenda.claimed(cell) or self._store.claim(cell.id)
         if claim is None:
@@ -353,6 +365,26 @@ class _Loop:
         self._release(claim)
         self._leave_to_others(by_others)
 
+    def _come_back_to(self, cell: Cell) -> bool:
+        """Wait for a run of the cell that an earlier isorun submitted and left, as the attempt that it is."""
+        executor = self._session.executor
+        if not executor.stays:
+            return False
+        with blaming("executor", executor):
+            job = executor.in_flight(cell.id)
+        if job is None:
+            return False
+        with blaming("store", self._store):
+            claim = self._store.claim_again(cell.id, job.attempt)
+        if claim is None:
+            return False
+        try:
+            self._submit_job(job, claim)
+        except BaseException:
+            self._free(job.run_id)
+            raise
+        return True
+
     def _begin(self) -> None:
         """What comes before the first run; the executor is open by then."""
         before, self._before_first = self._before_first, None
@@ -360,10 +392,13 @@ class _Loop:
             before()
 
     def _submit(self, cell: Cell, claim: Claim) -> None:
-        self._begin()
         seed = secrets.randbelow(2**31) if cell.seed is None else cell.seed
         job = job_of(self._study_of(cell), cell, claim.attempt, seed).with_python(self._session.python)
-        self._latest_attempts[cell.id] = claim.attempt
+        self._submit_job(job, claim)
+
+    def _submit_job(self, job: Job, claim: Claim) -> None:
+        self._begin()
+        self._latest_attempts[job.cell.id] = claim.attempt
         self._running[job.run_id] = _Running(job, claim)
         self._told_of_no_room = False
         executor = self._session.executor
@@ -451,12 +486,14 @@ class _Loop:
                 self._end(self._running.pop(run_id), record, lost=lost)
             case ExecutorFailed(error, run_id):
                 self._free(run_id)
+                self._is_impossible = True
                 raise error
             case _StopAsked():
                 self._signals += 1
-                self._halt(INTERRUPTED)
-                if self._signals > 1:
-                    self._kill()
+                if not self._leave():
+                    self._halt(INTERRUPTED)
+                    if self._signals > 1:
+                        self._kill()
             case None if self._turned_away:
                 self._ask_agenda()
             case _:
@@ -551,6 +588,30 @@ class _Loop:
         if self._running and self._session.owns_executor:
             self._session.close()
             self._closed = True
+
+    def _leave(self) -> bool:
+        """Leave runs that go on without this process, free to be come back to; False where none does."""
+        executor = self._session.executor
+        if not self._running or not executor.stays or not self._session.owns_executor:
+            return False
+        with blaming("executor", executor):
+            staying = set(executor.leave()) & self._running.keys()
+        runs = "1 run goes" if len(staying) == 1 else f"{len(staying)} runs go"
+        self._stopped = f"{LEFT}, and {runs} on without isorun"
+        with suppress(queue.Empty):  # what was told before that is recorded now, and not first when somebody comes back
+            while True:
+                if isinstance(told := self._told.get_nowait(), RunEnded):
+                    self._hear(told)
+        for run_id in tuple(self._running):
+            self._free(run_id)
+        return True
+
+    def _leave_or_give_up(self) -> None:
+        """After an error: what goes on without this process is left, unless it is what the error is about."""
+        with suppress(Exception):
+            if not self._is_impossible and self._leave():
+                return
+        self._give_up()
 
     def _give_up(self) -> None:
         """After an error: end the runs, keep what they left as far as that is still possible, and free their cells."""

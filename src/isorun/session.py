@@ -3,8 +3,9 @@
     with open_session("runs", "local", ExecutorOptions(Path("runs/runs"), jobs=4)) as session: …
 
 A store is a folder (`runs`, `folder:///data/runs`), a PostgreSQL database (`postgresql://lab/isorun`), or a URL whose
-scheme some distribution brings (entry-point group `isorun.stores`). An executor is `local`, `ray`, or a name that
-some distribution brings (`isorun.executors`), alone or as the scheme of a URL that tells it more (`ray://head:10001`).
+scheme some distribution brings (entry-point group `isorun.stores`). A package (`resnet56.isorun`) is a study and a
+store to read from. An executor is `local`, `ray`, `slurm`, or a name that some distribution brings
+(`isorun.executors`), alone or as the scheme of a URL that tells it more (`slurm://gpu?account=x`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from isorun.errors import (
     StoreError,
     StoreMissing,
     StudyError,
+    UsageError,
     foreign_errors,
     known_names,
 )
@@ -37,12 +39,14 @@ if TYPE_CHECKING:
     from isorun.execution import AbstractExecutor
 
 __all__ = [
+    "PACKAGE_SUFFIX",
     "STORE_NAME",
     "ExecutorOptions",
     "Session",
     "Store",
     "blaming",
     "folder_of",
+    "is_package",
     "is_postgres",
     "is_there",
     "open_executor",
@@ -62,13 +66,15 @@ __all__ = [
 Store = str | Path | AbstractStore | None
 
 STORE_NAME: Final = ".isorun"
+PACKAGE_SUFFIX: Final = ".isorun"
 _CLOSE: Final = 5
 _FIRST_SHOWN: Final = 10
 _FOLDER: Final = "folder"
 _POSTGRES: Final = ("postgresql", "postgres")
 _LOCAL: Final = "local"
 _RAY: Final = "ray"
-_OWN_EXECUTORS: Final = (_LOCAL, _RAY)
+_SLURM: Final = "slurm"
+_OWN_EXECUTORS: Final = (_LOCAL, _RAY, _SLURM)
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
@@ -169,12 +175,16 @@ def is_there(place: str) -> bool:
     A store behind a URL is asked only when it is opened.
     """
     folder = folder_of(place)
-    return folder is None or any((folder / name).exists() for name in ("store.sqlite", "inbox"))
+    return folder is None or is_package(folder) or any((folder / name).exists() for name in ("store.sqlite", "inbox"))
 
 
 def open_store(place: str, *, create: bool = True) -> AbstractStore:
     """The store in a folder, or behind a URL; made there when it is missing and `create` says so."""
     folder = folder_of(place)
+    if folder is not None and is_package(folder):
+        from isorun.packages.opened import PackageStore
+
+        return PackageStore(folder)
     if folder is not None:
         from isorun.store.folder import FolderStore
 
@@ -194,6 +204,12 @@ def open_store(place: str, *, create: bool = True) -> AbstractStore:
     return store
 
 
+def is_package(place: str | Path) -> bool:
+    """Whether a file is named that is a package by its name, whether it is there or not."""
+    path = Path(place)
+    return path.suffix == PACKAGE_SUFFIX and not path.is_dir()
+
+
 def open_existing_store(place: str) -> AbstractStore:
     """The store that is there: reading makes none. StoreMissing where there is none."""
     if not is_there(place):
@@ -204,11 +220,10 @@ def open_existing_store(place: str) -> AbstractStore:
 
 def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
     """The executor of this name, or of the scheme of this URL."""
-    name = _executor_name(asked)
+    name, jobs = _executor_name(asked), 1 if options.jobs is None else options.jobs
     if name == _LOCAL:
         from isorun.execution.local import LocalExecutor
 
-        jobs = 1 if options.jobs is None else options.jobs
         return LocalExecutor(options.run_folders, jobs, launch=options.launch, devices=options.devices)
     from isorun import plugins
     from isorun.execution import AbstractExecutor
@@ -220,7 +235,11 @@ def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
         return RayExecutor(
             told.run_folders, told.jobs, launch=told.launch, devices=told.devices, url=told.url, settings=told.settings
         )
-    told = replace(told, jobs=1 if told.jobs is None else told.jobs)
+    if name == _SLURM:
+        from isorun.execution.slurm import SlurmExecutor
+
+        return SlurmExecutor(told.run_folders, told.settings, url=told.url, jobs=jobs)
+    told = replace(told, jobs=jobs)
     executor: AbstractExecutor = plugins.make(plugins.EXECUTORS, name, AbstractExecutor, told, own=_OWN_EXECUTORS)
     return executor
 
@@ -306,12 +325,22 @@ def opened(source: str | Path | Study | None, store: Store = None) -> Iterator[t
     if path.suffix == ".toml" and path.is_file():
         yield load_study(path), store
         return
+    if is_package(path):
+        _refuse_second_store(path, store)
+        with open_store(str(path)) as package:
+            yield recalled(package.documents(STUDIES).names()[0], package), package
+        return
     with store_if_there(place_of(None, store)) as kept:
         names = () if kept is None else kept.documents(STUDIES).names()
         if kept is not None and (str(source) in names or (source is None and names)):
             yield recalled(names[0] if source is None else str(source), kept), kept
             return
     yield _not_kept(source, path, names), store
+
+
+def _refuse_second_store(path: Path, store: Store) -> None:
+    if store is not None and str(store) != str(path):
+        raise UsageError(f"the package {path} holds its runs itself", hint="leave --store out")
 
 
 def _not_kept(source: str | Path | None, path: Path, names: Sequence[str]) -> Study:

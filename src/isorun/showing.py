@@ -13,6 +13,7 @@ from isorun.analysis import Told, tell_with
 
 if TYPE_CHECKING:
     from isorun.analysis.agreements.shared_runs import AgreementTable
+    from isorun.analysis.checks import Check
     from isorun.analysis.comparison import Comparison
     from isorun.analysis.descriptions import EnvironmentDescription
     from isorun.analysis.environments import EnvironmentDiff
@@ -81,6 +82,12 @@ def _bisection(result: Bisection) -> View:
     from isorun.report.bisections import bisection_view
 
     return bisection_view(result)
+
+
+def _check(result: Check) -> View:
+    from isorun.report.checks import check_view
+
+    return check_view(result)
 
 
 def _claim(result: JudgedGain) -> View:
@@ -178,6 +185,7 @@ VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "agreement": _agreement,
     "audit": _audit,
     "bisection": _bisection,
+    "check": _check,
     "claim": _claim,
     "comparison": _comparison,
     "decision": _decision,

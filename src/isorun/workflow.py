@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from isorun.errors import IsorunError, NothingRecorded, StudyError
+from isorun.errors import IsorunError, NothingRecorded, StudyError, UsageError
 from isorun.scheduling import AbstractAgenda, CellList, Observer, Outcome, carry_out
 from isorun.session import (
     ExecutorOptions,
@@ -175,19 +175,21 @@ def run(
     observer: Observer | None = None,
     only: Callable[[Cell], bool] | None = None,
     keep_study: bool = False,
+    detach: bool = False,
 ) -> Outcome:
     """Carry out what is missing of the study and keep its records; what there is to know is in its `conditions`.
 
     store: where records are kept, a folder or a URL; `.isorun` beside the study when not given. executor: what carries
-    out the runs, `local`, `ray`, or a name that an installed distribution brings. jobs: runs at a time; one here and as
-    many as fit on a cluster when not given. launch: "auto", "warm" (forked from a server that imported the frameworks)
-    or "fresh" (the reference). devices: "auto", "none" or those that may be used ("0,1"). only: which cells; all when
-    not given. keep_study: keep the study in its store, so that it can be reported on by its name.
+    out the runs, `local`, `ray`, `slurm`, or a name that an installed distribution brings. jobs: runs at a time; one
+    here and as many as fit on a cluster when not given. launch: "auto", "warm" (forked from a server that imported the
+    frameworks) or "fresh" (the reference). devices: "auto", "none" or those that may be used ("0,1"). only: which
+    cells; all when not given. keep_study: keep the study in its store, so that it can be reported on by its name.
+    detach: on a cluster, return as soon as the runs are queued; the same call comes back to them.
     """
     with opened(study, store) as (declared, place):
         options = session_of(declared, store=place, executor=executor, jobs=jobs, launch=launch, devices=devices)
         with options as session:
-            return run_missing(declared, session, observer, only, keep_study=keep_study)
+            return run_missing(declared, session, observer, only, keep_study=keep_study, detach=detach)
 
 
 def run_missing(
@@ -197,12 +199,20 @@ def run_missing(
     only: Callable[[Cell], bool] | None = None,
     *,
     keep_study: bool = False,
+    detach: bool = False,
 ) -> Outcome:
     """Carry out what is missing of the study in an open session; a search goes on to the end of its trials."""
+    if detach and not session.executor.stays:
+        raise UsageError(
+            "--detach: these runs would end with isorun",
+            allowed="executors whose runs stay, such as --executor slurm",
+            hint="nohup isorun run … & leaves the terminal",
+        )
     if study.searches:
         from isorun.repair.agenda import SearchAgenda
 
-        return carry_out_agenda(SearchAgenda(study, session.store), session, study, observer, keep_study=keep_study)
+        agenda = SearchAgenda(study, session.store)
+        return carry_out_agenda(agenda, session, study, observer, keep_study=keep_study, detach=detach)
     with blaming("store", session.store):
         declared = cells_of(known_to(study, session.store))
         finished = session.store.finished(cell.id for cell in declared)
@@ -210,7 +220,7 @@ def run_missing(
         if observer is not None and cells and finished:
             observer.made_before(len(finished), session.store.records(sorted(finished)[:_LOOKED_AT]))
     _check_environments(study, session, cells)
-    return carry_out_agenda(CellList(cells), session, study, observer, keep_study=keep_study)
+    return carry_out_agenda(CellList(cells), session, study, observer, keep_study=keep_study, detach=detach)
 
 
 def _check_environments(study: Study, session: Session, cells: Sequence[Cell]) -> None:
@@ -230,6 +240,7 @@ def carry_out_agenda(
     observer: Observer | None = None,
     *,
     keep_study: bool = False,
+    detach: bool = False,
 ) -> Outcome:
     """Carry out an agenda on a study, with everything there is to know about its runs in the outcome.
 
@@ -250,7 +261,7 @@ def carry_out_agenda(
             _remember_file(study, store)
 
     # Of what is refused before a run starts (devices that are not there, say), no name is kept.
-    outcome = carry_out(agenda, session, study, observer, before_first=keep)
+    outcome = carry_out(agenda, session, study, observer, before_first=keep, detach=detach)
     with blaming("store", store):
         after = (*outcome.conditions, *_seen_in_runs(study, outcome), *store_conditions(store))
         misnamed = any(condition.code == "metric-not-logged" for condition in (*before, *after))
@@ -291,12 +302,21 @@ def _seen_in_runs(study: Study, outcome: Outcome) -> tuple[Condition, ...]:
     logged = {name for record in outcome.records for name in (*record.results, *record.series)}
     as_declared = not outcome.records or logged.issuperset(study.metrics)
     asked = any(environment.switches for environment in study.environments.values())
-    met = any("files" in record.environment for record in outcome.records)
-    if as_declared and not asked and not met and not any(noted) and not any(restarts):
-        return ()
+    finished = [record for record in outcome.records if record.state is RunState.FINISHED]
+    if as_declared and not asked and not any(noted) and not any(restarts):
+        return _met_in_files(finished)
     from isorun.analysis.studies.conditions import told_at_once
 
-    return told_at_once(study, [record for record in outcome.records if record.state is RunState.FINISHED])
+    return told_at_once(study, finished)
+
+
+def _met_in_files(records: Sequence[RunRecord]) -> tuple[Condition, ...]:
+    """Runs that met in a file; it takes no statistics to see that, and most trainings write some file."""
+    if not any("files" in record.environment for record in records):
+        return ()
+    from isorun.analysis.evidence.shared_files import shared_file_conditions
+
+    return tuple(shared_file_conditions(records))
 
 
 def session_of(
@@ -651,7 +671,7 @@ def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
             yield from beyond_the_study(more_than(study, document.get("made")))
 
 
-def kept_of(name: str, store: AbstractStore) -> tuple[set[str], set[tuple[str, str]]]:
+def kept_of(name: str | Study, store: AbstractStore) -> tuple[set[str], set[tuple[str, str]]]:
     """What a store keeps of a study: its cells, also those that decisions added, and documents by kind and name."""
     with opened(name, store) as (declared, _):
         study = known_to(declared, store)

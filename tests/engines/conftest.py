@@ -1,4 +1,27 @@
+"""Real engines, each started once for all tests of a process."""
+
+from collections.abc import Iterator
+
 import pytest
+import slurm_cluster
+
+
+@pytest.fixture(scope="session")
+def slurm() -> Iterator[slurm_cluster.Cluster]:
+    """A SLURM cluster; the tests that need one are skipped where SLURM is not installed."""
+    slurm_cluster.needed()
+    cluster = slurm_cluster.Cluster()
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def cluster(slurm, monkeypatch) -> Iterator[slurm_cluster.Cluster]:
+    """The cluster, found by SLURM's commands and as if new, with nothing of the test left in it afterwards."""
+    for name, value in slurm.variables.items():
+        monkeypatch.setenv(name, value)
+    yield slurm
+    slurm.recover()
 
 
 @pytest.fixture(scope="session")

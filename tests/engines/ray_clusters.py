@@ -33,9 +33,17 @@ class Clusters:
         self.start_head(cpus)
 
     def start_head(self, cpus=2):
-        """Start the head, or start it again where it was."""
+        """Start the head, or start it again where it was; once more where Ray gave up waiting for its own parts."""
         words = ["--head", "--port", str(self.port), "--include-dashboard=false", f"--system-config={QUICK}"]
-        self.head = self._start([*words, "--temp-dir", str(self.folder / "h")], cpus)
+        for tries_left in (2, 1, 0):
+            self.head = None
+            try:
+                self.head = self._start([*words, "--temp-dir", str(self.folder / "h")], cpus)
+                return
+            except AssertionError:
+                self.kill(self.groups[-1])
+                if not tries_left:
+                    raise
 
     def add_node(self, cpus=2):
         """Start another node; what `kill` takes."""

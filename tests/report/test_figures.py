@@ -7,11 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isorun.analysis.leaderboards.across_tasks import PerformanceProfile
+from isorun.analysis.planning.power import runs_needed
 from isorun.errors import InputError, MissingExtra
 from isorun.report.figures import files, svg
 from isorun.report.figures.axes import side_by_side, value_axis
 from isorun.report.figures.description import Shape
 from isorun.report.figures.distributions import strip
+from isorun.report.figures.leaderboards import performance_profiles
+from isorun.report.figures.power_curves import power_figure
 from isorun.report.study_view import study_view
 
 FINITE = st.floats(min_value=-1e9, max_value=1e9)
@@ -175,3 +179,23 @@ def _texts(element, left):
             yield from _texts(child, left + inner)
         elif child.tag.endswith("}text"):
             yield child, left
+
+
+def test_the_chance_grows_with_the_runs_and_the_answer_is_on_its_curve():
+    asked = runs_needed(effect_size=1.0, test="welch")
+    figure = power_figure(asked)
+    (line,) = figure.lines
+    chances = [chance for _, chance in line.points]
+    assert chances == sorted(chances)
+    assert (float(asked.runs), asked.power) in line.points
+    assert line.points[-1][0] == 2 * asked.runs
+    assert not figure.bands
+    assert "question" not in asked.to_json()
+    assert len(figure.data.rows) == len(line.points)
+
+
+def test_a_profile_is_a_line_of_steps_and_so_is_its_band():
+    profile = PerformanceProfile((0.0, 1.0, 2.0), (1.0, 0.5, 0.0), (0.8, 0.3, 0.0), (1.0, 0.7, 0.2))
+    figure = performance_profiles({"a": profile})
+    assert figure.lines[0].points == ((0.0, 1.0), (1.0, 1.0), (1.0, 0.5), (2.0, 0.5), (2.0, 0.0))
+    assert figure.bands[0].points[1:3] == ((1.0, 0.8, 1.0), (1.0, 0.3, 0.7))

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from isorun.report import html
+from isorun.report.churn_tables import churn_tables
 from isorun.report.run_tables import provenance_tables, run_tables
 
 
@@ -58,3 +59,13 @@ def test_what_runs_come_from_is_a_table_of_every_page(sound, troubled):
         (table,) = provenance_tables(result)
         assert len(table.rows) == len(result.provenance) > 2
         assert "What the runs come from" in html.render(result)
+
+
+def test_examples_that_flip_are_listed_where_predictions_were_kept(sound, troubled):
+    assert not list(churn_tables(sound))
+    churn, flipped = churn_tables(troubled)
+    assert len(churn.rows) == len(troubled.groups)
+    group = troubled.groups[0]
+    assert group.churn.flipping == 1
+    assert flipped.rows[0][4:6] == ("9", "9")
+    assert "Which examples change" in html.render(troubled)

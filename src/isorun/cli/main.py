@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "run": "train the same thing many times under control and record everything",
     "worker": "take cells that nobody has made yet from a store, on any number of machines",
     "status": "what is running now, who runs it, and how far it is",
+    "stop": "end the runs that were left in a cluster's queue",
     "report": "how much the runs of a study vary, and what made it so",
     "doctor": "what is wrong inside a training, and what to try",
     "audit": "which sources of nondeterminism a training leaves open, and how to close each",
@@ -35,6 +36,7 @@ COMMANDS: Final = {
     "env": "the environment of a run in one sentence for a paper, and what differs between two",
     "summarize": "how the runs of each group look, from any table of results",
     "compare": "is A better than B? every test, effect and interval, and a verdict",
+    "check": "is a change worse than its baseline by more than a margin? for CI",
     "mixed": "where the variance comes from: a mixed model, tested as R does",
     "decide": "run more until the verdict is in, or the budget is out",
     "power": "how many runs a difference takes, or what these runs could see",
@@ -46,11 +48,14 @@ COMMANDS: Final = {
     "repair": "what is wrong with an AutoML search, what to try next, and going on with it",
     "reproduce": "run a paper's own design, and show its tables with our numbers beside theirs",
     "data": "the data sets of the papers: list them, get them, find them",
+    "pack": "one file that holds a study: runs, environment, code; the same study, the same bytes",
+    "verify": "is a package whole, what is in it, and who signed it?",
+    "keys": "keys to sign packages with, and keys of others that you trust",
     "store": "is a store whole? verify it, repair it, share it with a group",
     "scan": "show which metrics would be read from a training's output, or from a run of it",
 }
 _COMPUTATIONS: Final = frozenset(
-    {"report", "summarize", "compare", "mixed", "power", "claim", "rank", "factors", "agree"}
+    {"report", "summarize", "compare", "mixed", "power", "claim", "rank", "factors", "agree", "pack", "verify"}
 )
 """Commands that may take long without a progress of their own."""
 _MAY_BE_EMPTY: Final = frozenset({"a", "b", "control"})
@@ -154,7 +159,7 @@ def _refuse_empty(parser: argparse.ArgumentParser, options: argparse.Namespace) 
 
 def _hide_passwords(options: argparse.Namespace) -> None:
     """From here on the place of a store has no password, whatever is said or kept of it; it is opened with it."""
-    for name in ("store", "stores"):
+    for name in ("store", "stores", "baseline"):
         given = getattr(options, name, None)
         if given and "://" in str(given):
             from isorun.store import shown_place

@@ -2,6 +2,7 @@
 
 isorun power --effect 1.0                              runs a side for one standard deviation
 isorun power --runs 10                                 the smallest difference 10 runs a side can see
+isorun power --effect 1.0 --figure power.svg           how the chance grows with the runs
 isorun power runs.csv --value accuracy --by setting --a base --difference 0.005 --test sequential
 """
 
@@ -32,6 +33,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", default="brunner-munzel", metavar="NAME", help=_TESTS)
     parser.add_argument("--alpha", type=float, default=0.05, metavar="P", help="error rate (default: 0.05)")
     parser.add_argument("--sd", type=float, metavar="X", help="of a run, when there are no runs to simulate from")
+    cli.declare_figure(parser, "the chance by the number of runs")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -60,5 +62,10 @@ def execute(options: argparse.Namespace) -> int:
         alpha=options.alpha,
         sd=options.sd,
     )
+    if options.figure:
+        from isorun.report.figures.files import save_figure
+        from isorun.report.figures.power_curves import power_figure
+
+        save_figure(power_figure(result), options.figure)
     cli.answer(result, power_view, options)
     return 0

@@ -51,6 +51,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--recorded", action="store_true", help="show what is recorded, and run nothing")
     parser.add_argument("--html", metavar="FILE", help="also write one self-contained page")
     parser.add_argument("--markdown", metavar="FILE", help="also write Markdown tables")
+    parser.add_argument("--latex", metavar="FILE", help="also write LaTeX tables (booktabs)")
     parser.add_argument("--figures", metavar="FOLDER", help="also write the figures as SVG files")
     cli.declare_json(parser)
 
@@ -91,7 +92,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _check_targets(options: argparse.Namespace) -> None:
     """Refuse places that cannot be written to before hours of training, not after."""
-    for path in filter(None, (options.html, options.markdown)):
+    for path in filter(None, (options.html, options.markdown, options.latex)):
         if not Path(path).absolute().parent.is_dir():
             raise UsageError(f"{path} cannot be written", found=f"there is no folder {Path(path).parent}")
     if options.figures:
@@ -143,15 +144,17 @@ def _progress(study: Study) -> Progress:
 
 
 def _write(done: Reproduction, view: View, options: argparse.Namespace) -> list[str]:
-    from isorun.report import html, markdown
+    from isorun.report import html, latex, markdown
 
     title = f"{done.paper.title} (scale {done.request.scale})"
     if options.html:
         cli.write_file(options.html, html.render_view(title, f"isorun reproduce {done.paper.name}", view))
     if options.markdown:
         cli.write_file(options.markdown, markdown.render_view(title, view))
+    if options.latex:
+        cli.write_file(options.latex, latex.render_view(title, view))
     figures = cli.write_figures(view.figures, options.figures) if options.figures else []
-    return [*filter(None, (options.html, options.markdown)), *figures]
+    return [*filter(None, (options.html, options.markdown, options.latex)), *figures]
 
 
 def _exit_code(done: Reproduction) -> int:

@@ -57,6 +57,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
     both.add_argument("--fail-fast", action="store_true", help="stop everything at the first failure")
     cli.declare_isolate(both)
     cli.declare_session(both)
+    about = "of a cluster: queue the runs and leave; the same command comes back to them"
+    both.add_argument("--detach", action="store_true", help=about)
     about = "keep the study for isorun worker, and run nothing here"
     both.add_argument("--queue", action="store_true", help=about)
     both.add_argument("--dry-run", action="store_true", help="show what would be run, and stop")
@@ -84,9 +86,9 @@ def _carry_out(study: Study, options: argparse.Namespace, store: workflow.Store)
         with Progress(study, sys.stderr) as progress:
             # A search is kept by its name, too: isorun repair asks for it.
             keep = not options.study or bool(study.searches)
-            outcome = workflow.run_missing(study, session, progress, keep_study=keep)
+            outcome = workflow.run_missing(study, session, progress, keep_study=keep, detach=options.detach)
         _print(study, outcome, progress, options, session.store)
-    return _exit_code(outcome, is_search=bool(study.searches))
+    return _exit_code(outcome, is_search=bool(study.searches), detached=options.detach)
 
 
 def _queue(study: Study, options: argparse.Namespace, store: workflow.Store) -> int:
@@ -200,6 +202,8 @@ def _next_json(study: Study, ahead: Sequence[Foreseen]) -> Iterator[dict[str, An
 
 
 def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Namespace, store: AbstractStore) -> None:
+    from isorun.scheduling import LEFT
+
     name = options.study or study.name
     if options.json:
         cli.print_json(_summary(study, outcome, name, store, options.store or ""))
@@ -220,8 +224,11 @@ def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Name
         print("  what each run made in its copy of the folder is kept: runs/ID/workspace in the store")
     if not outcome.proposed:
         print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
+    kept_in = f" --store {options.store}" if options.store else ""
+    if outcome.stopped.startswith(LEFT):
+        print(f"  isorun status {name}{kept_in} shows them, the same command comes back to them,")
+        print(f"  isorun stop {name}{kept_in} ends them")
     if outcome.count(RunState.FINISHED) or outcome.elsewhere or not outcome.proposed:
-        kept_in = f" --store {options.store}" if options.store else ""
         print(f"next: isorun {_asked_next(study, outcome)} {name}{kept_in}")
 
 
@@ -343,10 +350,12 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _exit_code(outcome: Outcome, *, is_search: bool) -> int:
+def _exit_code(outcome: Outcome, *, is_search: bool, detached: bool) -> int:
     """A search goes on when a trial fails, so that it fails only where none of them finished."""
-    from isorun.scheduling import INTERRUPTED
+    from isorun.scheduling import INTERRUPTED, LEFT
 
+    if outcome.stopped.startswith(LEFT):
+        return 0 if detached else 130
     if outcome.stopped == INTERRUPTED:
         return 130
     last = {record.cell.id: record.state for record in outcome.records}

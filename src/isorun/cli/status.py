@@ -43,7 +43,7 @@ def execute(options: argparse.Namespace) -> int:
         if text != shown:
             print(f"\x1b[H\x1b[J{text}" if options.watch and sys.stdout.isatty() else text, flush=True)
         shown = text
-        if not options.watch or not told.running:
+        if not options.watch or not told.is_at_work:
             return 0
         time.sleep(_SECONDS_BETWEEN)
 

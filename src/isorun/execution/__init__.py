@@ -322,6 +322,23 @@ class AbstractExecutor(abc.ABC):
 
     capacity: int
 
+    stays: bool = False
+    """Whether what was submitted goes on when this process leaves, and can be come back to (`leave`, `in_flight`)."""
+
+    def in_flight(self, cell_id: str) -> Job | None:  # noqa: ARG002 - for those who override
+        """The run of this cell that an earlier process submitted and whose end nobody was told; None where none is.
+
+        Submitting that very job waits for it instead of carrying it out twice. The base knows of none.
+        """
+        return None
+
+    def leave(self) -> Sequence[str]:
+        """Go without ending anything: the ids of the runs that go on. Nothing is told afterwards, and close ends none.
+
+        Only where `stays` is set; the others know nothing that could go on.
+        """
+        return ()
+
     def check(self, environment: Environment) -> None:  # noqa: B027 - who knows no limits refuses nothing
         """Raise ExecutionError where no run of this environment can ever be carried out: a device that is not there.
 

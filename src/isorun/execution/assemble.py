@@ -343,7 +343,10 @@ def _remedy(ended: Ended) -> str:
     if _NO_ANSWER.search(ended.log_tail[-_LAST_WORDS_LENGTH:]):
         return " (it asked for a line of input: give its answers to every run: isorun run … < FILE)"
     if _NO_TERMINAL.search(ended.log_tail[-_TAIL_SEARCHED:]):
-        return " (it asked for a terminal, and runs have none: look for its option to do without)"
+        return (
+            " (it asked for a terminal, and runs have none: look for its option to do without, or give it one: "
+            "isorun run … -- script -qec 'COMMAND' /dev/null)"
+        )
     python = ended.events.start.get("executable") or ended.made.get("python")
     missing = _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:])
     if not python or not missing:

@@ -86,8 +86,11 @@ if TYPE_CHECKING:
 __all__ = ["Workbench", "Workshop", "carry_out", "new_folder"]
 
 _READ_BYTES: Final = 1 << 18
-# Who prints line after line is read this seldom: to wake up for each line takes longer than to read it.
-_GATHER_SECONDS: Final = 0.01
+# Who prints line after line is read this seldom: to wake up for a line takes twenty times as long as to read it.
+_GATHER_SECONDS: Final = 0.1
+# Who prints more than this between two looks is looked at sooner, before the pipe is full.
+_MUCH_BYTES: Final = 1 << 14
+_GATHER_MUCH_SECONDS: Final = 0.01
 # What may gather meanwhile without the training having to wait for its reader.
 _PIPE_BYTES: Final = 1 << 20
 # Output that a process outside our reach still writes after the end is not waited for.
@@ -561,8 +564,8 @@ def watch(running: Running, output: Output, limit: float | None, tell_rows: Call
             count = _read_once(running.output_fd, output, began)
             if count == 0:
                 poll.unregister(running.output_fd)
-            elif time.monotonic() - read_at < _GATHER_SECONDS and (count or 0) < _READ_BYTES:
-                status.poll(_GATHER_SECONDS * 1000)
+            elif time.monotonic() - read_at < _GATHER_SECONDS:
+                status.poll(1000 * _gathering_seconds(count or 0))
             read_at = time.monotonic()
         if running.status_fd in ready and (ended := running.exit()):
             _drain(running.output_fd, output, began)
@@ -575,6 +578,13 @@ def watch(running: Running, output: Output, limit: float | None, tell_rows: Call
             running.see_to_it()
             tell_rows()
             tell_at = now + _ROWS_SECONDS
+
+
+def _gathering_seconds(count: int) -> float:
+    """How long to let output gather, by how much has since the last look."""
+    if count >= _READ_BYTES:
+        return 0.0
+    return _GATHER_MUCH_SECONDS if count >= _MUCH_BYTES else _GATHER_SECONDS
 
 
 def _milliseconds(until: float) -> float:

@@ -110,9 +110,9 @@ def keras_tuner(
     weights (a file, or a function that loads them into the model), which makes loading them a choice that is offered.
     """
     with _needing("keras-tuner", "repairing a KerasTuner search"):
-        from isorun.repair.engines.keras_tuner import attach, check  # noqa: PLC0415 - an extra
+        from isorun.repair.engines.keras_tuner import attach, check_tuner  # noqa: PLC0415 - an extra
 
-        check(tuner)
+        check_tuner(tuner)
     policy = _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed)
     return attach(tuner, policy, pretrained)
 

@@ -89,6 +89,7 @@ def _group(group: GroupResult) -> dict[str, Any]:
         "failed": [_failed(run) for run in group.failed],
         "class_gaps": [gap.to_json() for gap in group.gaps],
         "test_noise": None if group.noise is None else group.noise.to_json(),
+        "churn": None if group.churn is None else group.churn.to_json(),
     }
 
 

@@ -10,10 +10,10 @@ from typing import Final
 
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.errors import harmless
-from isorun.report import Column, Table
+from isorun.report import Column, Listing, Table, View
 from isorun.report.study_view import study_tables, verdict
 
-__all__ = ["PACKAGES", "breakable_text", "latex_text", "render", "render_table"]
+__all__ = ["PACKAGES", "breakable_text", "latex_text", "render", "render_table", "render_view"]
 
 PACKAGES: Final = r"\usepackage[T1]{fontenc}, \usepackage{booktabs} and \usepackage{graphicx}"
 
@@ -69,6 +69,27 @@ def render(result: StudyResult) -> str:
         *(render_table(table) for table in study_tables(result)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def render_view(title: str, view: View) -> str:
+    """What a command has to say, under a title; warnings are for those who run it, and not for a paper."""
+    sentences = "\n".join(rf"  \item {breakable_text(sentence)}" for sentence in view.verdict)
+    listed = (
+        f"\\paragraph{{{latex_text(one.title)}}}\n\\begin{{itemize}}\n{_items(one)}\n\\end{{itemize}}"
+        for one in view.listings
+        if one.items
+    )
+    parts = [
+        rf"% {latex_text(title)}; needs {PACKAGES}",
+        *([f"\\begin{{itemize}}\n{sentences}\n\\end{{itemize}}"] if sentences else []),
+        *(render_table(table) for table in view.tables),
+        *listed,
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _items(listing: Listing) -> str:
+    return "\n".join(rf"  \item {breakable_text(item)}" for item in listing.items)
 
 
 def render_table(table: Table) -> str:

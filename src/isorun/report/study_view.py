@@ -13,6 +13,7 @@ from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupResult, SelectionResult
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report import Listing, NumberStyle, Table, View, count, style_for
+from isorun.report.churn_tables import churn_tables
 from isorun.report.class_tables import class_tables
 from isorun.report.figures.curves import curve_figures
 from isorun.report.figures.description import Figure
@@ -53,6 +54,7 @@ _MIXED: Final = {
 _TITLES: Final = {
     "spread": "How much the results vary",
     "classes": "How much single classes vary",
+    "churn": "Which examples change",
     "identical": "What is left when everything is the same",
     "time": "How long it takes",
     "curves": "How it gets there",
@@ -373,6 +375,7 @@ def _tables_by_section(result: StudyResult) -> dict[str, Iterable[Table]]:
     return {
         "spread": (table for metric in result.metrics for table in spread_tables(result, metric)),
         "classes": (table for metric in result.metrics for table in class_tables(result, metric)),
+        "churn": churn_tables(result),
         "identical": identical_tables(result),
         "time": time_tables(result),
         "runs": run_tables(result),

@@ -622,6 +622,10 @@ class Clock:
         elif row.step is not None and self.epoch is None and row.step != self.step:
             self.step = row.step
             self.moment += 1
+            if (
+                not row.values
+            ):  # a heading ("Iteration 2"): the bar below it is that of the step, as that of an epoch is
+                self._await_bar()
         if row.total and row.values and row.epoch is None and not row.split:
             self._follow_bar(row)
 
@@ -631,6 +635,9 @@ class Clock:
         self.restarts += self.epoch is not None and epoch < self.epoch
         self.epoch = epoch
         self.moment += 1
+        self._await_bar()
+
+    def _await_bar(self) -> None:
         self.passes = 0
         self._bar, self._bar_names = (0, 0), frozenset()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -19,6 +20,7 @@ __all__ = [
     "SEARCHES",
     "SEARCH_CLAIM",
     "STUDIES",
+    "STUDY_PLACE",
     "WORKER_CLAIM",
     "AbstractDocuments",
     "AbstractStore",
@@ -34,6 +36,8 @@ __all__ = [
 ]
 
 STUDIES: Final = "studies"
+STUDY_PLACE: Final = frozenset({"folder", "file", "code"})
+"""What a kept study has beside its declaration: where it lay when it was kept, and with which code."""
 PLANS: Final = "plans"
 SEARCHES: Final = "searches"
 SEARCH_CLAIM: Final = "search-"
@@ -42,13 +46,15 @@ WORKER_CLAIM: Final = "worker-"
 """What the name of a claim begins with that says no more than that an `isorun worker` is at work."""
 
 
+_WHOLE_PASSWORD: Final = re.compile(r"(?s)\A([A-Za-z][\w+.-]*://[^:@/?#\s]*):.*@")
+"""Of what is a URL as a whole, also one whose password has a space in it."""
 _WITH_PASSWORDS: Final[dict[str, str]] = {}
 """Places that were given with passwords, by what is shown and handed on of them. It ends with the process."""
 
 
 def shown_place(place: str) -> str:
     """A place as it may be shown, kept and handed on: without passwords, which this process remembers."""
-    shown = without_passwords(place)
+    shown = without_passwords(_WHOLE_PASSWORD.sub(r"\1:***@", place))
     if shown != place:
         _WITH_PASSWORDS[shown] = place
     return shown
@@ -151,6 +157,15 @@ class AbstractStore(abc.ABC):
 
         Each claim carries an attempt number higher than any before it, recorded or not.
         """
+
+    def claim_again(self, cell_id: str, attempt: int) -> Claim | None:  # noqa: ARG002 - for those who override
+        """The right to an attempt that was claimed before and goes on without the process that claimed it.
+
+        For runs that outlive it, such as jobs in a cluster's queue: whoever comes back takes their claims again, as the
+        same attempts. None where a later attempt was claimed or recorded, this one left a record, the cell is finished,
+        or somebody holds it now. The base takes none again: such a run is then made anew, and the other one refused.
+        """
+        return None
 
     def claim_any(self, cell_ids: Sequence[str], limit: int = 1) -> list[Claim]:
         """The rights to execute up to so many of these cells, the first ones that are free in the order given.

@@ -74,8 +74,10 @@ class Claims:
                 files.ensure_inner_folder(self._folder)
             self._locks = ByteLocks(store / "claims.lock", only_looks=only_looks)
 
-    def take(self, cell_id: str, recorded_attempts: Callable[[str], Iterable[int] | None]) -> FolderClaim | None:
-        """The claim, or None when somebody has it or the cell is finished.
+    def take(
+        self, cell_id: str, recorded_attempts: Callable[[str], Iterable[int] | None], again: int | None = None
+    ) -> FolderClaim | None:
+        """The claim, or None when somebody has it or the cell is finished. again: the attempt that it has to be.
 
         recorded_attempts: the attempts of a cell that left a record, or None when the cell is finished. It is asked
         after the lock is taken, because the last holder may have finished the cell just before letting go.
@@ -88,7 +90,7 @@ class Claims:
         try:
             recorded = recorded_attempts(cell_id)
             if recorded is not None:
-                claim = self._next_attempt(cell_id, recorded)
+                claim = self._as_attempt(cell_id, recorded, again)
         finally:
             if claim is None:
                 self._locks.release(byte)
@@ -148,11 +150,15 @@ class Claims:
             self.give_back(FolderClaim(cell_id, attempt, self))
         self._locks.close()
 
-    def _next_attempt(self, cell_id: str, recorded: Iterable[int]) -> FolderClaim:
-        known = [self.latest(cell_id), *recorded]
+    def _as_attempt(self, cell_id: str, recorded: Iterable[int], again: int | None) -> FolderClaim | None:
+        """As the attempt after all that are known; as an earlier one only where none after it is known."""
+        claimed, left_records = self.latest(cell_id), list(recorded)
+        known = [claimed, *left_records]
         if cell_id in self.unreadable:
             known += self._attempts_with_a_folder(cell_id)
-        attempt = max(known) + 1
+        if again is not None and (again in left_records or again < max(known)):
+            return None
+        attempt = max(known) + 1 if again is None else again
         since = datetime.now(UTC).isoformat(timespec="seconds")
         content = {"attempt": attempt, "host": socket.gethostname(), "pid": os.getpid(), "since": since}
         with reported(f"claiming cell {cell_id}", self._folder):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from isorun.errors import StoreConflict, StoreDamaged, StoreError
-from isorun.store import PLANS, SEARCHES, STUDIES, AbstractStore
+from isorun.store import PLANS, SEARCHES, STUDIES, STUDY_PLACE, AbstractStore
 from isorun.store.content import stored_form
 from isorun.study.records import RunRecord, record_digest
 
@@ -139,7 +139,12 @@ def _copy_documents(
         if there is None:
             target.documents(kind).write(name, document)
             copied.documents += 1
-        elif there == document:
+        elif _declared(kind, there) == _declared(kind, document):
             copied.documents_there += 1
         else:
             copied.conflicts.append((f"{kind}/{name}", "another document of this name"))
+
+
+def _declared(kind: str, document: dict[str, Any]) -> dict[str, Any]:
+    """What has to be the same of two documents of one name: a study may lie elsewhere on another machine."""
+    return {name: value for name, value in document.items() if kind != STUDIES or name not in STUDY_PLACE}

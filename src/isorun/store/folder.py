@@ -144,6 +144,12 @@ class FolderStore(AbstractStore):
             self._look_over_once(self._connection)
             return self._open_claims().take(cell_id, self._recorded_attempts)
 
+    def claim_again(self, cell_id: str, attempt: int) -> Claim | None:
+        """The right to an attempt that was claimed before, by a process that has gone."""
+        with self._guard, self._told_where():
+            self._look_over_once(self._connection)
+            return self._open_claims().take(cell_id, self._recorded_attempts, attempt)
+
     def holders(self) -> Sequence[Holder]:
         """Who holds a claim now."""
         with self._guard:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import hmac
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,6 +32,7 @@ __all__ = [
     "UNKEYED",
     "Cell",
     "ConfigValue",
+    "IdenticalCells",
     "Level",
     "as_known",
     "cells_of",
@@ -277,20 +279,27 @@ def _all_cells(study: Study, key: bytes | None) -> Iterator[Cell]:
                             take_seeds=study.take_seeds,
                             withheld=withheld,
                         )
-                        yield from _identical(first, study)
+                        identical = IdenticalCells(first)
+                        yield from itertools.starmap(identical.cell, _seeds_and_repeats(study, first.level))
 
 
-def _identical(first: Cell, study: Study) -> Iterator[Cell]:
-    """The cells that differ from the first by nothing but seed and repeat: what they share is written and hashed once.
+class IdenticalCells:
+    """The cells that are like the first, which has neither seed nor repeat, with seeds and repeats of their own.
 
-    The members of the content stand in the order of their names, and behind these two there is no text of the user's.
+    What they share is written and hashed once. The members of the content stand in the order of their names, and behind
+    these two there is no text of the user's.
     """
-    before, _, after = first.canonical().rpartition('"repeat":0,"seed":null')
-    shared = hashlib.sha256(before.encode())
-    for seed, repeat in _seeds_and_repeats(study, first.level):
-        content = shared.copy()
-        content.update(f'"repeat":{repeat},"seed":{"null" if seed is None else seed}{after}'.encode())
-        yield first.sibling(seed, repeat, _id_from(content))
+
+    def __init__(self, first: Cell) -> None:
+        self._first = first
+        before, _, self._after = first.canonical().rpartition('"repeat":0,"seed":null')
+        self._shared = hashlib.sha256(before.encode())
+
+    def cell(self, seed: int | None, repeat: int) -> Cell:
+        """The one with this seed and repeat."""
+        content = self._shared.copy()
+        content.update(f'"repeat":{repeat},"seed":{"null" if seed is None else seed}{self._after}'.encode())
+        return self._first.sibling(seed, repeat, self._first.known_as or _id_from(content))
 
 
 def _seeds_and_repeats(study: Study, level: Level) -> Iterable[tuple[int | None, int]]:

@@ -77,10 +77,22 @@ class MemoryStore(AbstractStore):
             if cell_id in self._held or any(item.finished for item in known):
                 return None
             attempt = max([self._attempts.get(cell_id, 0), *(item.attempt for item in known)]) + 1
-            since = datetime.now(UTC).isoformat(timespec="seconds")
-            self._attempts[cell_id] = attempt
-            self._held[cell_id] = Holder(cell_id, attempt, socket.gethostname(), os.getpid(), since)
-            return _MemoryClaim(cell_id, attempt, self)
+            return self._hold(cell_id, attempt)
+
+    def claim_again(self, cell_id: str, attempt: int) -> Claim | None:
+        """The right to an attempt that was claimed before."""
+        with self._guard:
+            known = self._known(cell_id)
+            later = max([self._attempts.get(cell_id, 0), *(item.attempt + 1 for item in known)])
+            if cell_id in self._held or any(item.finished for item in known) or later > attempt:
+                return None
+            return self._hold(cell_id, attempt)
+
+    def _hold(self, cell_id: str, attempt: int) -> Claim:
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        self._attempts[cell_id] = attempt
+        self._held[cell_id] = Holder(cell_id, attempt, socket.gethostname(), os.getpid(), since)
+        return _MemoryClaim(cell_id, attempt, self)
 
     def release(self, cell_id: str, attempt: int) -> None:
         """Take a claim back, unless it has passed to a later attempt."""

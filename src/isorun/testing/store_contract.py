@@ -47,6 +47,11 @@ _ODD: list[dict[str, Any]] = [
 ]
 
 
+def _needs_claims_again(store: AbstractStore) -> None:
+    if type(store).claim_again is AbstractStore.claim_again:
+        pytest.skip("this store takes no claim again, which the base allows")
+
+
 class StoreContract:
     """The promises of `AbstractStore`.
 
@@ -146,6 +151,56 @@ class StoreContract:
         assert [claim.cell_id for claim in store.claim_any(asked, 5)] == ["a", "c"]
         held.release()
         assert [(claim.cell_id, claim.attempt) for claim in store.claim_any(asked, 5)] == [("held", 2)]
+
+    def test_the_claim_of_an_attempt_can_be_taken_again_as_long_as_it_is_the_latest(self, store: AbstractStore) -> None:
+        _needs_claims_again(store)
+        cell = make_cell()
+        first = store.claim(cell.id)
+        assert first is not None
+        assert store.claim_again(cell.id, 1) is None, "it is held"
+        first.release()
+        again = store.claim_again(cell.id, 1)
+        assert again is not None
+        assert (again.cell_id, again.attempt) == (cell.id, 1)
+        assert store.claim(cell.id) is None
+        assert store.claim_again(cell.id, 1) is None
+        assert [(holder.cell_id, holder.attempt) for holder in store.holders()] == [(cell.id, 1)]
+        again.release()
+        later = store.claim(cell.id)
+        assert later is not None
+        assert later.attempt == 2
+        later.release()
+        assert store.claim_again(cell.id, 1) is None, "a later attempt was made"
+        assert store.claim_again(cell.id, 2) is not None
+
+    @_SETTLED
+    @pytest.mark.parametrize("state", [*_FAILED, RunState.FINISHED])
+    def test_an_attempt_that_left_a_record_is_not_claimed_again(
+        self, store: AbstractStore, state: RunState, settled: bool
+    ) -> None:
+        _needs_claims_again(store)
+        cell = make_cell()
+        claim = store.claim(cell.id)
+        assert claim is not None
+        store.finish(make_record(cell, state=state))
+        claim.release()
+        if settled:
+            self.settle(store)
+        assert store.claim_again(cell.id, 1) is None
+
+    def test_a_run_whose_claim_was_taken_again_finishes_once(self, store: AbstractStore) -> None:
+        _needs_claims_again(store)
+        cell = make_cell()
+        claim = store.claim(cell.id)
+        assert claim is not None
+        claim.release()
+        again = store.claim_again(cell.id, 1)
+        assert again is not None
+        store.finish(make_record(cell))
+        again.release()
+        self.settle(store)
+        assert store.finished() == {cell.id}
+        assert store.claim(cell.id) is None
 
     def test_closing_gives_claims_back(self, tmp_path: Path) -> None:
         if not self.lasting:

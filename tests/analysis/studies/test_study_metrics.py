@@ -55,6 +55,46 @@ def test_a_declared_direction_wins_over_the_name_and_an_unknown_one_stays_empty(
     assert judged.declared
 
 
+PPO = ("charts/SPS", "losses/approx_kl", "losses/explained_variance", "losses/policy_loss", "losses/value_loss")
+
+
+def test_a_policy_is_judged_by_its_returns_and_never_by_what_its_critic_does():
+    assert chosen(*PPO, "charts/episodic_return").name == "charts/episodic_return"
+    assert chosen(*PPO, "success").direction == "higher"
+    (condition,) = direction_conditions(chosen(*PPO))
+    assert (condition.code, condition.voids) == ("direction-unknown", True)
+
+
+@pytest.mark.parametrize("names", [("explained_variance", "val_loss"), ("losses/explained_variance",)])
+def test_an_explained_variance_without_a_policy_is_a_score(names):
+    assert (chosen(*names).name, chosen(*names).direction) == (names[0], "higher")
+
+
+def judged_beside_best(values, best):
+    (judged,) = judged_metrics({}, [make_record(series={"test": make_series(values), "best": make_series(best)})])
+    return judged
+
+
+@pytest.mark.parametrize(
+    ("values", "best", "direction"),
+    [
+        ([0.6, 0.5, 0.7], [0.6, 0.5, 0.5], "lower"),
+        ([0.6, 0.5, 0.7], [0.6, 0.6, 0.7], "higher"),
+        ([0.6, 0.5, 0.7], [0.6, 0.45, 0.4], "lower"),  # better rounds were not printed
+        ([0.6, 0.6], [0.6, 0.6], ""),
+        ([0.6, 0.5, 0.7], [0.6, 0.5, 0.55], ""),
+        ([0.6, float("nan")], [0.6, 0.6], ""),
+    ],
+)
+def test_a_name_that_tells_nothing_has_the_direction_of_what_the_training_calls_best(values, best, direction):
+    judged = judged_beside_best(values, best)
+    assert (judged.name, judged.direction) == ("test", direction)
+    (condition,) = direction_conditions(judged)
+    assert condition.voids is not bool(direction)
+    if direction:
+        assert f"that {direction} test is better is seen from what the training calls best" in condition.message
+
+
 def test_a_column_of_a_table_is_directed_in_the_same_way():
     assert judged_column("test_err1").direction_from == "guessed from 'err'"
     assert judged_column("test_err1", "higher") == JudgedMetric("test_err1", "higher", "")

@@ -101,7 +101,7 @@ def test_profiles_have_bands_while_these_can_be_told_apart():
 
 def test_profiles_are_drawn_from_low_to_high_thresholds():
     figure = performance_profiles({"a": PerformanceProfile((2.0, 1.0), (0.2, 0.7), None, None)})
-    assert figure.lines[0].points == ((1.0, 0.7), (2.0, 0.2))
+    assert figure.lines[0].points == ((1.0, 0.7), (2.0, 0.7), (2.0, 0.2))
     assert figure.data.rows[0][:3] == ("a", "1.000", "70.0")
 
 

@@ -1,7 +1,7 @@
 """The metric that runs are judged by, which direction is better, and what a metric's name tells of that.
 
-A direction is declared, or guessed from the metric's name. A verdict that rests on a guess says so, and without a
-direction there is none.
+A direction is declared, or guessed from the metric's name; where the name says nothing, what the training calls its
+best value may. A verdict that rests on a guess says so, and without a direction there is none.
 
 A wrong guess turns a verdict round, so that a word is in a table only when it tells the same direction wherever it is
 used. Entropy, KL, coverage, distance, gain and rank are good in one place and bad in the next, and are in none. An
@@ -38,11 +38,13 @@ __all__ = [
     "ASSUMED",
     "DECLARED",
     "DIRECTION_CODES",
+    "OF_A_CRITIC",
     "ORDER",
     "Direction",
     "JudgedMetric",
     "MetricKind",
     "Split",
+    "critics_among",
     "direction_conditions",
     "direction_of",
     "direction_unknown",
@@ -524,6 +526,9 @@ def _cover(word: str) -> tuple[str, ...]:
 
 
 DECLARED: Final = "declared"
+OF_A_CRITIC: Final = "of a critic"
+_POLICY: Final = re.compile(r"(?:policy|pg|actor)(?:_gradient)?[_ ]?loss", re.IGNORECASE)
+_EXPLAINED: Final = re.compile(r"explained[_ ]?var", re.IGNORECASE)
 DIRECTION_CODES: Final = ("direction-guessed", "direction-unknown")
 ASSUMED: Final = Condition(
     "direction-guessed",
@@ -537,7 +542,8 @@ class JudgedMetric:
     """A metric the runs are compared by.
 
     direction: "higher" or "lower" is better; "" when it is not declared and the name does not tell.
-    direction_from: how the direction became known ("declared", "guessed from 'err'"), "" when it is not.
+    direction_from: how the direction became known ("declared", "guessed from 'err'", "seen from what the training
+    calls best"), "" when it is not.
     scale: "fraction" for accuracies in [0, 1], "percent" for accuracies in [0, 100], "" for any other number.
     chance_from: how chance became known ("declared", "10 classes"), "" when it is not.
     chosen_because: why this metric was taken, "" when the study declares it.
@@ -573,12 +579,17 @@ def judged_column(name: str, direction: str = "") -> JudgedMetric:
 
 def direction_conditions(metric: JudgedMetric) -> tuple[Condition, ...]:
     """What a reader has to know about the metric's direction; nothing where it was declared."""
+    if metric.direction_from == OF_A_CRITIC:
+        message = f"{metric.name} tells how the critic of a policy does and not the policy, so no claim is made by it"
+        next_step = f"log what an episode brings (its return), or say it: {how_to_declare(metric)}"
+        return (Condition("direction-unknown", message, next_step, voids=True),)
     if not metric.direction:
         message = f"the name {metric.name!r} does not tell which direction is better, so no claim is made by it"
         return (Condition("direction-unknown", message, f"say it: {how_to_declare(metric)}", voids=True),)
     if metric.direction_from == DECLARED:
         return ()
-    message = f"that {metric.direction} {metric.name} is better is {metric.direction_from} in its name, not declared"
+    by_name = " in its name" if direction_of(metric.name).known else ""
+    message = f"that {metric.direction} {metric.name} is better is {metric.direction_from}{by_name}, not declared"
     return (Condition("direction-guessed", message, f"confirm or correct it: {how_to_declare(metric)}"),)
 
 
@@ -603,7 +614,19 @@ ORDER: Final = (
 def first_choice(names: Iterable[str]) -> str | None:
     """Which of the metrics a study is judged by that declares none: the first in ORDER, classes' own left aside."""
     candidates = [name for name in names if not is_bookkeeping(name) and not is_class_series(name)]
-    return min(candidates, key=_rank, default=None)
+    critics = critics_among(candidates)
+    return min(candidates, key=lambda name: (name in critics, _rank(name)) if critics else _rank(name), default=None)
+
+
+def critics_among(names: Iterable[str]) -> frozenset[str]:
+    """What is told of a policy's critic: it says nothing of the policy, whose returns are what a training is for.
+
+    Losses and explained variances beside the loss of a policy; nothing where no policy is trained.
+    """
+    known = tuple(names)
+    if not any(_POLICY.search(name) for name in known):
+        return frozenset()
+    return frozenset(name for name in known if kind_of(name) is MetricKind.LOSS or _EXPLAINED.search(name))
 
 
 def is_class_series(name: str) -> bool:

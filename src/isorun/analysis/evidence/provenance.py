@@ -20,6 +20,7 @@ __all__ = [
     "between_sides",
     "changed_facts",
     "distinct",
+    "edited_between",
     "effective",
     "files_of",
     "made",
@@ -78,7 +79,7 @@ def between_sides(a: Provenance, b: Provenance, compared: str) -> tuple[Conditio
         message = "the two sides were trained by different versions of the code"
         said = f"{message}, so that the difference may be the code's" if apart else f"{message} in part"
         found.append(Condition("sides-differ-in-code", said, _NEW_STORE, voids=apart))
-    elif shared := _edited_between(a.files, b.files):
+    elif shared := edited_between(a.files, b.files):
         message = f"the two sides were trained with different versions of {first_of(shared, 4, ', ')}"
         found.append(Condition("sides-differ-in-code", message, _NEW_STORE))
     elif a.commits != b.commits:
@@ -114,7 +115,7 @@ def files_of(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield script, str(record.code["script_sha256"])
 
 
-def _edited_between(a: frozenset[tuple[str, str]], b: frozenset[tuple[str, str]]) -> list[str]:
+def edited_between(a: frozenset[tuple[str, str]], b: frozenset[tuple[str, str]]) -> list[str]:
     """The files that both sides know, and of which they had no version in common."""
     both = {path for path, _ in a} & {path for path, _ in b}
     common = {path for path, _ in a & b}

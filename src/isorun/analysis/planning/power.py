@@ -50,6 +50,7 @@ __all__ = [
 ]
 
 _MOST_PLANNED = 5_000
+_CURVE_POINTS = 15
 _SEED = 104_729
 _SMALLEST_ALPHA = 1e-9
 _EFFECTS = (1e-9, 1e12)
@@ -98,10 +99,13 @@ class PowerResult(Told):
     standard_error: float
     units: Mapping[str, Units] | None = field(default=None, compare=False)
     conditions: tuple[Condition, ...] = ()
+    question: Question | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, the fields and one sentence; what the runs count as where some were given."""
-        plain = {name: getattr(self, name) for name in self.__slots__ if name not in {"units", "conditions"}}
+        plain = {
+            name: getattr(self, name) for name in self.__slots__ if name not in {"units", "conditions", "question"}
+        }
         sides = zip("ab", (self.units or {}).values(), strict=False)
         counts = {key: value for side, one in sides for key, value in _counts(side, one).items()}
         weakened = [condition.to_json() for condition in self.conditions]
@@ -110,6 +114,14 @@ class PowerResult(Told):
     def simulated_from(self, units: Mapping[str, Units], conditions: tuple[Condition, ...]) -> PowerResult:
         """The same answer, with the evidence that the simulated runs are drawn from."""
         return replace(self, units=units, conditions=conditions)
+
+    def curve(self) -> tuple[tuple[int, Chance], ...]:
+        """The chance to see this difference with fewer and with more runs, up to twice as many."""
+        if self.question is None:
+            return ()
+        sizes = np.unique(np.linspace(self.question.fewest, max(2 * self.runs, 10), _CURVE_POINTS).round().astype(int))
+        asked = (int(runs) for runs in np.union1d(sizes, [self.runs]) if self.question.can_plan(int(runs)))
+        return tuple((runs, self.question.chance(runs, self.difference)) for runs in asked)
 
     @property
     def sentence(self) -> str:
@@ -181,10 +193,19 @@ class Question:
 
     def checked_runs(self, runs: int) -> int:
         """The number of runs, if it can be planned."""
-        most = MOST_RUNS if self.design.test in SEQUENTIAL_TESTS else _MOST_PLANNED
-        if not self.fewest <= runs <= most:
-            raise InputError("the runs cannot be planned", found=f"{runs}", allowed=f"from {self.fewest} to {most}")
+        if not self.can_plan(runs):
+            allowed = f"from {self.fewest} to {self.most}"
+            raise InputError("the runs cannot be planned", found=f"{runs}", allowed=allowed)
         return runs
+
+    @property
+    def most(self) -> int:
+        """The most runs that are planned."""
+        return MOST_RUNS if self.design.test in SEQUENTIAL_TESTS else _MOST_PLANNED
+
+    def can_plan(self, runs: int) -> bool:
+        """Whether so many runs can be planned."""
+        return self.fewest <= runs <= self.most
 
     def checked_power(self, power: float) -> float:
         """The power, if it can be reached."""
@@ -202,7 +223,7 @@ class Question:
 
         A simulated number is found to half a percent, which is less than the simulation itself leaves open.
         """
-        most = MOST_RUNS if self.design.test in SEQUENTIAL_TESTS else _MOST_PLANNED
+        most = self.most
         enough = min(most, max(self.fewest, self._guess(difference, target)))
         while self.chance(enough, difference).power < target:
             if enough == most:
@@ -254,6 +275,7 @@ class Question:
             source=self.source.description + ("" if chance.comparisons or self.exact else ", normal approximation"),
             simulations=chance.comparisons,
             standard_error=chance.standard_error,
+            question=self,
         )
 
     def _guess(self, difference: float, target: float) -> int:

@@ -4,7 +4,8 @@ Per-class values of one run at one epoch, from wherever the run left them.
 
 Per-class gaps of a group beside what chance alone gives, where the runs kept their labels.
 
-Test-set noise of a group: how much of the spread between its runs comes from the finite test set.
+Test-set noise of a group: how much of the spread between its runs comes from the finite test set; and its churn: on
+which examples its runs disagree.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isorun.analysis.evidence.judged import MetricKind, kind_of
+from isorun.analysis.spreads.churn import Churn, churn
 from isorun.analysis.spreads.class_gaps import ClassGap, class_gaps
 from isorun.analysis.spreads.noise import NoiseShares, correctness, noise_shares
 from isorun.study.records import Predictions, RunRecord, Series
 
-__all__ = ["PickedRow", "class_values", "group_gaps", "group_noise", "predicted_and_labels"]
+__all__ = ["PickedRow", "class_values", "group_churn", "group_gaps", "group_noise", "predicted_and_labels"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,14 +222,28 @@ def group_noise(records: Sequence[RunRecord], judged_at: Mapping[str, float | No
     judged_at: run id to epoch. None when fewer than two runs left predictions with labels, when some left them only at
     their end and others did not, or when the labels are not the same in all of them.
     """
+    voted = _votes(records, judged_at)
+    return None if voted is None or voted[1].size < 2 else noise_shares(correctness(*voted))
+
+
+def group_churn(records: Sequence[RunRecord], judged_at: Mapping[str, float | None]) -> Churn | None:
+    """On how many examples the runs disagree, from the same predictions, and None where that has none."""
+    voted = _votes(records, judged_at)
+    return None if voted is None else churn(*voted)
+
+
+def _votes(
+    records: Sequence[RunRecord], judged_at: Mapping[str, float | None]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """The predicted classes, a row a run, and the labels that all of them have."""
     found = _predictions(records[:_MOST_RUNS], judged_at) or _predictions(records[:_MOST_RUNS], {})
     if len(found) < 2:
         return None
     labels = found[0][1]
     same = all(np.array_equal(other, labels) for _, other in found)
-    if not same or labels.ndim != 1 or labels.size < 2:
+    if not same or labels.ndim != 1 or not labels.size:
         return None
-    return noise_shares(correctness(np.stack([predicted for predicted, _ in found]), labels))
+    return np.stack([predicted for predicted, _ in found]), labels
 
 
 def _predictions(

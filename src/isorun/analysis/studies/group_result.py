@@ -13,9 +13,10 @@ from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.provenance import Provenance, provenance
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, IdenticalRuns, RunUnits, identical_runs, run_units
 from isorun.analysis.spreads import Spread, pooled_sd, spread
+from isorun.analysis.spreads.churn import Churn
 from isorun.analysis.spreads.class_gaps import ClassGap
 from isorun.analysis.spreads.noise import NoiseShares
-from isorun.analysis.studies.class_values import group_gaps, group_noise
+from isorun.analysis.studies.class_values import group_churn, group_gaps, group_noise
 from isorun.analysis.studies.selection import (
     LearningCurves,
     Selected,
@@ -172,7 +173,8 @@ class GroupResult:
     planned: the cells the study has for it. noise: what the finite test set does, where predictions were kept.
     gaps: the classes' gaps by the primary metric and selection beside what chance gives, where labels were kept.
     units: what the finished runs count as. provenance: from which code, machine and launch they come.
-    undigested: why runs have no digest of their weights, as they noted it.
+    undigested: why runs have no digest of their weights, as they noted it. churn: on which examples the runs disagree,
+    where predictions were kept.
     """
 
     key: GroupKey
@@ -188,6 +190,7 @@ class GroupResult:
     units: RunUnits
     provenance: Provenance
     undigested: tuple[str, ...] = ()
+    churn: Churn | None = None
 
     @property
     def finished(self) -> int:
@@ -220,6 +223,7 @@ def analyse_group(
     curves = (learning_curves(name, finished) for name in shown)
     units = run_units(finished)
     judged = tuple(_judge(finished, units, selection, names, weak) for selection in selections)
+    steps = {run.run_id: run.selected.step for run in judged[0].runs}
     return GroupResult(
         key=key,
         planned=planned,
@@ -229,11 +233,12 @@ def analyse_group(
         cost=_cost(finished),
         curves=tuple(curve for curve in curves if curve is not None),
         failed=_failed(records),
-        noise=group_noise(finished, {run.run_id: run.selected.step for run in judged[0].runs}),
+        noise=group_noise(finished, steps),
         gaps=_gaps(judged[0], finished, metrics[0]) if metrics else (),
         units=units,
         provenance=provenance(finished),
         undigested=_undigested(finished),
+        churn=group_churn(finished, steps),
     )
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from isorun.analysis.evidence.judged import (
+    OF_A_CRITIC,
     ORDER,
     JudgedMetric,
     MetricKind,
+    critics_among,
     direction_unknown,
     first_choice,
     is_class_series,
@@ -34,16 +37,22 @@ __all__ = [
     "weak_rule",
 ]
 
+_BEST: Final = "best"
+_BY_BEST: Final = "seen from what the training calls best"
+
 
 def judged_metrics(declared: Mapping[str, Metric], records: Sequence[RunRecord]) -> tuple[JudgedMetric, ...]:
     """The declared metrics in their order; without any, the one that comes first in ORDER; none if none was logged."""
     if declared:
         return tuple(_judged(metric, records, "") for metric in declared.values())
-    chosen = first_choice(logged_metrics(records))
+    logged = logged_metrics(records)
+    chosen = first_choice(logged)
     if chosen is None:
         return ()
     because = f"the study declares no metric, and {chosen} comes first in the order: {ORDER}"
-    return (_judged(Metric(chosen), records, because),)
+    judged = _judged(Metric(chosen), records, because)
+    is_a_critics = chosen in critics_among(logged)
+    return (replace(judged, direction="", direction_from=OF_A_CRITIC) if is_a_critics else judged,)
 
 
 def logged_metrics(records: Iterable[RunRecord]) -> tuple[str, ...]:
@@ -56,7 +65,31 @@ def _judged(metric: Metric, records: Sequence[RunRecord], because: str) -> Judge
     scale = _scale(metric.name, records)
     chance, chance_from = _chance(metric, scale, records)
     directed = judged_column(metric.name, metric.direction)
+    if not directed.direction and (better := _told_by_best(metric.name, records)):
+        directed = replace(directed, direction=better, direction_from=_BY_BEST)
     return replace(directed, scale=scale, chance=chance, chance_from=chance_from, chosen_because=because)
+
+
+def _told_by_best(name: str, records: Iterable[RunRecord]) -> str:
+    """The direction that the training itself takes, where it tells what its best value is so far beside each value.
+
+    CatBoost's `test` has no other name, and its `best` is the least or the greatest until then, of rounds that it does
+    not print, too; "" where both fit, or neither.
+    """
+    fitting = {"lower", "higher"}
+    for record in records:
+        series, best = record.series.get(name), record.series.get(_BEST)
+        if series is None or best is None or tuple(series.steps) != tuple(best.steps):
+            continue
+        values, told = np.asarray(series.values), np.asarray(best.values)
+        signs = {"lower": 1, "higher": -1}
+        fitting &= {better for better, sign in signs.items() if _never_worse(sign * told, sign * values)}
+    return fitting.pop() if len(fitting) == 1 else ""
+
+
+def _never_worse(best: FloatArray, values: FloatArray) -> bool:
+    """Whether the best is at most each value until then, and never rises; not where one is not a number."""
+    return bool(np.all(best <= np.minimum.accumulate(values)) and np.all(np.diff(best) <= 0))
 
 
 def _scale(name: str, records: Iterable[RunRecord]) -> str:

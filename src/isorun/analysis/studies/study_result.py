@@ -36,7 +36,7 @@ from isorun.analysis.studies.study_metrics import WeakRule, judged_metrics, logg
 from isorun.analysis.studies.study_provenance import ProvenanceFact, study_provenance
 from isorun.errors import InputError, NothingRecorded, known_names
 from isorun.study.cells import GROUP_FACTORS, Level, cells_of
-from isorun.study.design import Selection, Study
+from isorun.study.design import Metric, Selection, Study
 from isorun.study.records import RunRecord, RunState, states
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "SearchTold",
     "StudyResult",
     "StudySides",
+    "analyse_recorded",
     "analyse_study",
     "compare_levels",
     "not_logged",
@@ -133,24 +134,37 @@ def analyse_study(study: Study, records: Sequence[RunRecord]) -> StudyResult:
     """The result of the study from its records, failed attempts included; only finished runs enter statistics."""
     if not records:
         raise NothingRecorded(f"the study {study.name!r} has no runs yet", hint="isorun run study.toml")
-    finished = [record for record in records if record.state is RunState.FINISHED]
-    metrics = judged_metrics(study.metrics, finished)
-    selections = selections_of(study.selections, finished, metrics)
-    weak = weak_rule(metrics[0]) if metrics else None
     planned = Counter(GroupKey(cell.approach, cell.config, cell.environment, cell.level) for cell in cells_of(study))
+    return analyse_recorded(study.name, records, study.metrics, study.selections, planned)
+
+
+def analyse_recorded(
+    name: str,
+    records: Sequence[RunRecord],
+    metrics: Mapping[str, Metric],
+    selections: Mapping[str, Selection],
+    planned: Mapping[GroupKey, int] | None = None,
+) -> StudyResult:
+    """The same of records whose study is not at hand. planned: the cells of each group; without it, those that ran."""
+    finished = [record for record in records if record.state is RunState.FINISHED]
+    if planned is None:
+        planned = Counter(GroupKey.of(record) for record in {record.cell.id: record for record in records}.values())
+    judged = judged_metrics(metrics, finished)
+    chosen = selections_of(selections, finished, judged)
+    weak = weak_rule(judged[0]) if judged else None
     by_group = _by_group(planned, records)
     groups = tuple(
-        analyse_group(key, runs, planned=planned[key], metrics=metrics, selections=selections, weak=weak)
+        analyse_group(key, runs, planned=planned.get(key, 0), metrics=judged, selections=chosen, weak=weak)
         for key, runs in by_group.items()
     )
-    evidence = StudyFacts(groups, _by_group(by_group, finished), metrics, logged_metrics(finished))
+    evidence = StudyFacts(groups, _by_group(by_group, finished), judged, logged_metrics(finished))
     return StudyResult(
-        study=study.name,
-        metrics=metrics,
-        selections=selections,
+        study=name,
+        metrics=judged,
+        selections=chosen,
         weak=weak,
         groups=groups,
-        levels=tuple(_level_comparisons(groups, metrics, selections)),
+        levels=tuple(_level_comparisons(groups, judged, chosen)),
         states=states(records),
         logged=logged_metrics(finished),
         conditions=study_conditions(evidence),

@@ -36,7 +36,7 @@ from isorun.repair.priorities import Proposal
 from isorun.repair.searches import KEEP, Search, is_offered
 from isorun.worker.watching import Watcher, watch
 
-__all__ = ["RepairedOracle", "RepairedTuner", "attach", "check", "continue_search", "end_trial", "mend"]
+__all__ = ["RepairedOracle", "RepairedTuner", "attach", "check_tuner", "continue_search", "end_trial", "mend"]
 
 _HALF: Final = ".half-written"
 _ATTEMPTS: Final = 2
@@ -450,7 +450,7 @@ def continue_search(folder: Path, make: Any, trials: int, policy: RepairPolicy) 
             allowed='return tuner, {"x": x, "y": y, "epochs": 5, "validation_data": (x_val, y_val)}',
         )
     tuner, arguments = made
-    check(tuner)
+    check_tuner(tuner)
     if Path(tuner.project_dir).resolve() != folder.resolve():
         raise InputError(
             "the tuner works in another folder",
@@ -474,7 +474,7 @@ def _asked(what: str, function: Callable[[], Any]) -> Any:
         raise InputError(f"{what} ended with an error", found=said[:300]) from error
 
 
-def check(tuner: Any) -> None:
+def check_tuner(tuner: Any) -> None:
     """Refuse what is no tuner, and a KerasTuner that lacks what is put in the place of its own."""
     import keras_tuner  # noqa: PLC0415 - an extra
     from keras_tuner.engine.base_tuner import BaseTuner  # noqa: PLC0415 - an extra

@@ -347,12 +347,22 @@ def _in_order(profile: PerformanceProfile) -> PerformanceProfile:
 
 
 def _line(profile: PerformanceProfile) -> tuple[tuple[float, float], ...]:
-    return tuple(zip(profile.thresholds, profile.shares, strict=True))
+    """Steps: the share changes at a score, and nowhere between two."""
+    return tuple((score, profile.shares[place]) for score, place in _stepped(profile.thresholds))
 
 
 def _bands(profile: PerformanceProfile, series: int) -> Iterator[Band]:
-    if profile.lower is not None and profile.upper is not None:
-        yield Band(tuple(zip(profile.thresholds, profile.lower, profile.upper, strict=True)), series)
+    lower, upper = profile.lower, profile.upper
+    if lower is not None and upper is not None:
+        yield Band(tuple((score, lower[place], upper[place]) for score, place in _stepped(profile.thresholds)), series)
+
+
+def _stepped(thresholds: Sequence[float]) -> Iterator[tuple[float, int]]:
+    """Where a step line turns: each threshold with the place before it, then with its own."""
+    for place, score in enumerate(thresholds):
+        if place:
+            yield score, place - 1
+        yield score, place
 
 
 def _profile_sentence(banded: bool) -> str:

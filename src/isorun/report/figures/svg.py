@@ -129,7 +129,8 @@ def _axis_marks(area: PlotArea) -> Iterator[str]:
             yield element("line", class_="grid", x1=at, x2=at, y1=area.top, y2=bottom)
         if at - half >= free:  # where labels would run into each other, some are left out
             free = at + half + 3
-            yield element("text", escaped(tick.label), class_="soft", x=at, y=bottom + 17, text_anchor="middle")
+            inside = min(at, right + _RIGHT - half)
+            yield element("text", escaped(tick.label), class_="soft", x=inside, y=bottom + 17, text_anchor="middle")
     yield element("line", class_="axis", x1=area.left, x2=right, y1=bottom, y2=bottom)
     middle = max(area.left + area.width / 2, max(map(text_width, area.x_label())) / 2)
     for place, line in enumerate(area.x_label()):

@@ -111,6 +111,11 @@ class PostgresStore(AbstractStore):
         with self._guard:
             return self._claims.take(cell_ids, limit)
 
+    def claim_again(self, cell_id: str, attempt: int) -> Claim | None:
+        """The right to an attempt that was claimed before and is nobody's now."""
+        with self._guard:
+            return self._claims.take_again(cell_id, attempt)
+
     def holders(self) -> Sequence[Holder]:
         """Who holds a claim now; one that died is among them until its lease is over."""
         return self._claims.holders()

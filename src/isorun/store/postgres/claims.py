@@ -46,6 +46,16 @@ _TAKE: Final = f"""
     FROM free WHERE cells.cell = free.cell
     RETURNING free.place, cells.cell, cells.attempt
 """  # noqa: S608 - all of it ours
+# Who has the claim now is asked in the same step that takes it. A record of this attempt or a later one ends it.
+_TAKE_AGAIN: Final = f"""
+    UPDATE isorun.cells
+    SET attempt = %(attempt)s, token = %(token)s, host = %(host)s, pid = %(pid)s,
+        since = now(), until = now() + make_interval(secs => %(lease)s)
+    WHERE cell = %(cell)s AND NOT finished AND attempt <= %(attempt)s
+        AND (token IS NULL OR token = %(token)s OR {_LAPSED})
+        AND NOT EXISTS (SELECT FROM isorun.runs WHERE runs.cell = cells.cell AND runs.attempt >= %(attempt)s)
+    RETURNING attempt
+"""  # noqa: S608
 _RENEW: Final = """
     UPDATE isorun.cells SET until = now() + make_interval(secs => %(lease)s)
     WHERE cell = ANY(%(cells)s) AND token = %(token)s RETURNING cell, attempt
@@ -105,6 +115,24 @@ class LeasedClaims:
             size = min(2 * size, _LONGEST_LOOK)
         return taken
 
+    def take_again(self, cell_id: str, attempt: int) -> Claim | None:
+        """The claim of an attempt that was claimed before; None where it is not to be had."""
+        with self._guard:
+            if cell_id in self._held:
+                return None
+        asked = {**self._who(), "cell": cell_id, "attempt": attempt}
+
+        def taking(connection: Any) -> bool:
+            with connection.pipeline():
+                connection.execute(_MAKE, ([cell_id],))
+                answer = connection.execute(_TAKE_AGAIN, asked)
+            return bool(answer.fetchall())
+
+        if not self._do("claiming a cell again", taking):
+            return None
+        self._hold({cell_id: attempt})
+        return PostgresClaim(cell_id, attempt, self)
+
     def give_back(self, claims: Iterable[PostgresClaim]) -> None:
         """Free the cells, unless later attempts have them. What cannot be given back now lapses by itself."""
         with self._guard:
@@ -156,14 +184,7 @@ class LeasedClaims:
         new = sorted(
             {cell_id for cell_id in cell_ids if cell_id not in self._made}
         )  # one order: nobody waits in a ring
-        asked = {
-            "cells": list(cell_ids),
-            "limit": limit,
-            "lease": self._lease,
-            "token": self._token,
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-        }
+        asked = {**self._who(), "cells": list(cell_ids), "limit": limit}
 
         def taking(connection: Any) -> list[tuple[int, str, int]]:
             with connection.pipeline():  # one round trip and one commit, also where rows are to be made
@@ -175,12 +196,18 @@ class LeasedClaims:
 
         rows = sorted(self._do("claiming a cell", taking))
         self._made.update(new)
+        self._hold({cell_id: attempt for _, cell_id, attempt in rows})
+        return [PostgresClaim(cell_id, attempt, self) for _, cell_id, attempt in rows]
+
+    def _who(self) -> dict[str, Any]:
+        return {"lease": self._lease, "token": self._token, "host": socket.gethostname(), "pid": os.getpid()}
+
+    def _hold(self, taken: dict[str, int]) -> None:
         with self._guard:
-            self._held.update({cell_id: attempt for _, cell_id, attempt in rows})
-        if rows and self._thread is None:
+            self._held.update(taken)
+        if taken and self._thread is None:
             self._thread = threading.Thread(target=self._renew_now_and_then, name="isorun-claims", daemon=True)
             self._thread.start()
-        return [PostgresClaim(cell_id, attempt, self) for _, cell_id, attempt in rows]
 
     def _renew_now_and_then(self) -> None:
         line = self._own_line()

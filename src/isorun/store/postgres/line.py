@@ -180,7 +180,8 @@ class ServerLine:
     def _where(self) -> str:
         with suppress(psycopg.Error):
             asked = psycopg.conninfo.conninfo_to_dict(self._url)
-            named = (("-h", asked.get("host")), ("-p", asked.get("port")))
+            port = asked.get("port")
+            named = (("-h", asked.get("host")), ("-p", port if str(port).isdecimal() else None))
             return "".join(f"{option} {value} " for option, value in named if value)
         return ""
 
@@ -197,12 +198,16 @@ def _allowed(info: Any, found: str) -> str:
 
 
 def _secrets_of(url: str) -> tuple[str, ...]:
-    """The passwords in a URL, as they stand there and as they are meant, the longest first."""
+    """The passwords in a URL, as they stand there and as they are meant, the longest first.
+
+    Also parts of one that was written with what ends a password in a URL: libpq then takes them for something else.
+    """
     found: set[str] = set()
     with suppress(ValueError):
         found |= set(filter(None, (urlsplit(url).password,)))
         options = parse_qs(urlsplit(url).query)
         found |= {value for name in ("password", "sslpassword") for value in options.get(name, ())}
     written = re.match(r"(?s)[^:]+://[^:@/?#]*:(.*)@", url)
-    found |= {written[1]} if written and written[1] else set()
+    if written and written[1]:
+        found |= {written[1], *(part for part in re.split(r"[/?#@:%\s]", written[1]) if len(part) > 2)}
     return tuple(sorted({*found, *map(unquote, found)}, key=len, reverse=True))

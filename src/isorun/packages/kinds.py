@@ -1,0 +1,129 @@
+"""What the fields of a record are: a package that says otherwise is refused, before anything is made of its runs.
+
+A store checks what isorun wrote; here somebody else did. A text where a number belongs would surprise whoever computes
+with it much later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from isorun.study.cells import Cell
+from isorun.study.records import RunRecord
+
+__all__ = ["check_cell", "check_kinds", "check_told"]
+
+_Check = Callable[[Any], bool]
+
+
+def _is_whole(value: object) -> bool:
+    return type(value) is int
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float)
+
+
+def _is_text(value: object) -> bool:
+    return type(value) is str
+
+
+def _is_document(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _is_texts_by_name(value: object) -> bool:
+    return isinstance(value, Mapping) and all(type(item) is str for item in value.values())
+
+
+def _or_none(check: _Check) -> _Check:
+    return lambda value: value is None or check(value)
+
+
+def _all(check: _Check) -> _Check:
+    return lambda values: all(map(check, values))
+
+
+def _has(**checks: _Check) -> _Check:
+    return lambda item: all(check(getattr(item, name)) for name, check in checks.items())
+
+
+_RECORD: Final[dict[str, _Check]] = {
+    "attempt": lambda value: _is_whole(value) and 0 < value < 2**63,
+    "exit_code": _or_none(_is_whole),
+    "signal": _is_text,
+    "reason": _is_text,
+    "launch": _is_text,
+    "seed_used": _or_none(_is_whole),
+    "started_at": _is_text,
+    "wall_seconds": _is_number,
+    "cpu_seconds": _is_number,
+    "peak_memory_bytes": _is_whole,
+    "digests": _is_texts_by_name,
+    "environment": _is_document,
+    "code": _is_document,
+    "origins": _is_texts_by_name,
+    "log_tail": _is_text,
+    "startup_seconds": _or_none(_is_number),
+    "devices": _all(_is_text),
+    "where": _is_texts_by_name,
+    "watched": _all(_is_document),
+    "notes": _all(_has(code=_is_text, message=_is_text)),
+    "seeded": _all(_has(call=_is_text, value=_is_text, where=_is_text, replaced=_is_text)),
+    "predictions": _all(
+        _has(
+            name=_is_text,
+            step=_or_none(_is_number),
+            kind=_is_text,
+            dtype=_is_text,
+            shape=_all(_is_whole),
+            data=_is_text,
+        )
+    ),
+}
+_CELL: Final[dict[str, _Check]] = {
+    "approach": _is_text,
+    "command": _all(_is_text),
+    "config": _is_text,
+    "config_values": lambda value: all(type(item) in (str, int, float, bool) for item in value.values()),
+    "environment": _is_text,
+    "environment_content": _is_document,
+    "take_seeds": lambda value: type(value) is bool,
+    "withheld": _is_text,
+    "known_as": _is_text,
+}
+
+
+_TOLD: Final[dict[str, type]] = {
+    **dict.fromkeys(("results", "per_class", "digests", "where"), dict),
+    **dict.fromkeys(("devices", "notes", "seeded", "predictions", "watched"), list),
+}
+_KNOWN: Final = {"record", "cell", "sources"} | {item.name for item in fields(RunRecord)} - {"origins", "series"}
+
+
+def check_told(told: Mapping[str, Any]) -> None:
+    """ValueError for keys that no record has, and for values that are not even of the form of a field."""
+    if unknown := sorted(set(told) - _KNOWN):
+        raise ValueError(f"a run with {unknown[0]!r:.60}, which this isorun does not know")
+    for name, kind in _TOLD.items():
+        if name in told and not isinstance(told[name], kind):
+            raise ValueError(f"{name} of a run is not what it should be")
+    if not all(isinstance(item, list) for name in ("notes", "seeded") for item in told.get(name, ())):
+        raise ValueError("a note or a seed of a run is not what it should be")
+
+
+def check_kinds(record: RunRecord, told: Iterable[str]) -> None:
+    """ValueError for a field that is not what it should be. told: the keys that were there; others have defaults."""
+    for key in told:
+        name = "origins" if key == "sources" else key
+        if name in _RECORD and not _RECORD[name](getattr(record, name)):
+            raise ValueError(f"{name} of run {record.run_id} is not what it should be")
+
+
+def check_cell(cell: Cell) -> None:
+    """ValueError for a field of a cell that is not what it should be."""
+    for name, check in _CELL.items():
+        if not check(getattr(cell, name)):
+            raise ValueError(f"{name} of a cell is not what it should be")

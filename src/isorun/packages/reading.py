@@ -1,0 +1,228 @@
+"""A package that is opened: its form is checked at once, each member before it is read.
+
+    with open_package("resnet56.isorun") as package:
+        package.address, package.manifest, package.signature
+        package.study()                  the study, as `isorun.Study`
+        for record in package.records(): every run, as `isorun.RunRecord`
+            …
+        package.read("environment.json")
+
+`PackageError` says what is wrong with one that is damaged or was made to do harm.
+"""
+
+from __future__ import annotations
+
+import bz2
+import hashlib
+import os
+import re
+import zlib
+from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Final, Self
+
+from isorun.errors import InputError
+from isorun.packages import MANIFEST, SIGNATURE, Budget, refused
+from isorun.packages.canonical import LONGEST_LINE, read_canonical, read_in_order
+from isorun.packages.columns import Cursor
+from isorun.packages.container import Entry, directory, pieces
+from isorun.packages.manifest import Manifest
+from isorun.packages.runs import SharedReader, read_block
+from isorun.packages.signatures import Signature
+from isorun.study.design import Study, kept_study
+from isorun.study.records import RunRecord
+
+__all__ = ["DOCUMENTS", "SHARED", "STUDY", "Package", "open_package"]
+
+STUDY: Final = "study.json"
+DOCUMENTS: Final = "documents.jsonl.bz2"
+SHARED: Final = "shared.jsonl.bz2"
+_BLOCK: Final = re.compile(r"runs/(\d{5})\.jsonl\.bz2")
+_PIECE: Final = 2**17
+
+
+def open_package(path: str | Path) -> Package:
+    """The package in this file, its form checked; InputError where there is no file, PackageError where it is none."""
+    try:
+        file = os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"the package {str(path)!r} cannot be read", found=why, hint="isorun pack makes one") from None
+    try:
+        if not Path(f"/proc/self/fd/{file.fileno()}").is_file():
+            raise refused(f"{path}: this is no package", "no plain file")
+        return Package(path, file)
+    except BaseException:
+        file.close()
+        raise
+
+
+class Package:
+    """What is in a package. Whatever it hands out was checked against the manifest."""
+
+    def __init__(self, path: str | Path, file: BinaryIO) -> None:
+        self.path = Path(path)
+        self._file = file
+        self.size = os.fstat(file.fileno()).st_size
+        self._budget = Budget(self.size)
+        self._entries = directory(file, self.size)
+        self._checked: set[str] = set()
+        if MANIFEST not in self._entries:
+            raise refused(f"{path}: this is no package", "a zip without a manifest")
+        data = self._whole(MANIFEST)
+        self.manifest = Manifest.from_bytes(data)
+        self.address = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        self._refuse_lies()
+        self.signature = Signature.from_bytes(self._whole(SIGNATURE)) if SIGNATURE in self._entries else None
+        self._shared: SharedReader | None = None
+
+    def names(self) -> tuple[str, ...]:
+        """The members, without manifest and signature."""
+        return tuple(member.name for member in self.manifest.members)
+
+    def study_document(self) -> dict[str, Any]:
+        """The design, with the keys of a study file."""
+        document = read_in_order(self.content(STUDY), STUDY)
+        if not isinstance(document, dict) or document.get("name") != self.manifest.study:
+            raise refused(f"{STUDY}: this is not the study that the manifest names")
+        return document
+
+    def study(self) -> Study:
+        """The study. What its commands read lies elsewhere, or nowhere."""
+        return kept_study(self.study_document(), self.path.resolve().parent, self.manifest.study)
+
+    def documents(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """What a store kept of the study besides, by kind and name: plans of decisions, searches."""
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        for line in self._lines(DOCUMENTS) if DOCUMENTS in self._entries else ():
+            match read_in_order(line, DOCUMENTS):
+                case {"kind": str(kind), "name": str(name), "document": dict(document)} if (kind, name) not in found:
+                    found[kind, name] = document
+                case _:
+                    raise refused(f"{DOCUMENTS}: a line that is no document, or the second of its name")
+        return found
+
+    def records(self, cell_ids: Container[str] | None = None) -> Iterator[RunRecord]:
+        """All runs, or those of these cells, by cell and attempt. What was read before is not kept."""
+        blocks = self._blocks()
+        if self._shared is None:
+            self._shared = SharedReader(self._lines(SHARED), SHARED)
+        last, runs, points = ("", 0), 0, 0
+        for block in blocks:
+            numbers = block.replace(".jsonl.bz2", ".numbers")
+            self.check(numbers)
+            cursor = Cursor(self._file, self._entries[numbers])
+            for record in read_block(self._lines(block), cursor, self._shared, self._budget):
+                place = (record.cell.id, record.attempt)
+                if place <= last:
+                    raise refused(f"{block}: a run stands twice, or not in its place", record.run_id)
+                last, runs, points = place, runs + 1, points + sum(len(item.values) for item in record.series.values())
+                if cell_ids is None or record.cell.id in cell_ids:
+                    yield record
+        if (runs, points) != (self.manifest.runs, self.manifest.points):
+            said = f"{self.manifest.runs:,} and {self.manifest.points:,}"
+            raise refused("the manifest counts other runs and points", f"{runs:,} and {points:,}", said)
+
+    def read(self, name: str) -> Any:
+        """What a member of JSON says."""
+        return read_canonical(self.content(name), name)
+
+    def content(self, name: str) -> bytes:
+        """A small member as it is."""
+        if name not in self.names():
+            raise refused(f"there is no {name} in this package")
+        self.check(name)
+        return self._whole(name)
+
+    def check(self, name: str) -> None:
+        """PackageError unless the member is what the manifest says; it is hashed once."""
+        if name in self._checked:
+            return
+        if name not in self._entries:
+            raise refused(f"there is no {name} in this package")
+        said = next(member for member in self.manifest.members if member.name == name)
+        hashed, crc = hashlib.sha256(), 0
+        for piece in pieces(self._file, self._entries[name]):
+            hashed.update(piece)
+            crc = zlib.crc32(piece, crc)
+        if hashed.hexdigest() != said.sha256 or crc != self._entries[name].crc:
+            raise refused(f"{name}: it is not what the manifest says", f"sha256 {hashed.hexdigest()}", said.sha256)
+        self._checked.add(name)
+
+    def check_all(self) -> None:
+        """Every member."""
+        for name in self.names():
+            self.check(name)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _refuse_lies(self) -> None:
+        """The members are those of the manifest, in its order, and nothing else but a signature."""
+        found = [(entry.name, entry.size) for entry in self._entries.values()]
+        said = [(member.name, member.size) for member in self.manifest.members]
+        own = [(name, self._entries[name].size) for name in (MANIFEST, SIGNATURE) if name in self._entries]
+        if found != [*said, *own]:
+            odd = sorted({name for name, _ in found} ^ {name for name, _ in [*said, *own]})
+            raise refused(
+                "the package does not hold what its manifest says", ", ".join(odd)[:200] or "other sizes or order"
+            )
+
+    def _blocks(self) -> Sequence[str]:
+        blocks = [name for name in self.names() if _BLOCK.fullmatch(name)]
+        if blocks != [f"runs/{number:05}.jsonl.bz2" for number in range(len(blocks))]:
+            raise refused("the blocks of runs are not numbered one after another")
+        return blocks
+
+    def _whole(self, name: str) -> bytes:
+        entry = self._entries[name]
+        if entry.size > LONGEST_LINE:
+            raise refused(f"{name}: too long", f"{entry.size:,} bytes", f"{LONGEST_LINE:,}")
+        data = b"".join(pieces(self._file, entry))
+        if zlib.crc32(data) != entry.crc:
+            raise refused(f"{name}: its content is damaged", "another CRC-32 than its header says")
+        return data
+
+    def _lines(self, name: str) -> Iterator[bytes]:
+        """The lines of a compressed member, without holding more than one and a piece."""
+        if name not in self.names():
+            raise refused(f"there is no {name} in this package")
+        self.check(name)
+        rest = b""
+        for piece in _decompressed(self._file, self._entries[name], self._budget):
+            *lines, rest = (rest + piece).split(b"\n")
+            yield from lines
+            if len(rest) > LONGEST_LINE:
+                raise refused(f"{name}: a line is too long", allowed=f"{LONGEST_LINE:,} bytes")
+        if rest:
+            raise refused(f"{name}: its last line has no end")
+
+
+def _decompressed(file: BinaryIO, entry: Entry, budget: Budget) -> Iterator[bytes]:
+    """What comes out of a compressed member, in pieces of bounded size."""
+    stream, place = bz2.BZ2Decompressor(), 0
+    with suppress(OSError, EOFError, ValueError):
+        while not stream.eof:
+            data = b""
+            if stream.needs_input:
+                data = b"".join(pieces(file, entry, place, min(_PIECE, entry.size - place)))
+                place += len(data)
+                if not data:
+                    break
+            piece = stream.decompress(data, _PIECE)
+            budget.take(len(piece), entry.name)
+            yield piece
+        if stream.eof and place == entry.size and not stream.unused_data:
+            return
+    raise refused(f"{entry.name}: a compressed member is damaged")

@@ -1,0 +1,137 @@
+"""Writing a package: members as they come, then the manifest, then the signature. One content gives the same bytes."""
+
+from __future__ import annotations
+
+import bz2
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from isorun.errors import InputError
+from isorun.packages import MANIFEST, SIGNATURE
+from isorun.packages.canonical import bytes_in_order, canonical_bytes, read_canonical, read_in_order
+from isorun.packages.container import Writer
+from isorun.packages.manifest import Manifest, Member
+from isorun.packages.reading import DOCUMENTS, SHARED, STUDY
+from isorun.packages.runs import BlockWriter, SharedWriter
+from isorun.packages.signatures import Signature
+from isorun.study.records import RunRecord
+
+__all__ = ["PackageWriter", "written_whole"]
+
+
+class PackageWriter:
+    """Takes what a package is to hold, in the order in which it will lie there."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._zip = Writer(file)
+        self._members: list[Member] = []
+        self._runs = 0
+        self._points = 0
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """What was added so far."""
+        return tuple(self._members)
+
+    def add(self, name: str, content: Iterable[bytes]) -> None:
+        """A member of these pieces."""
+        hashed, size = hashlib.sha256(), 0
+
+        def passed() -> Iterator[bytes]:
+            nonlocal size
+            for piece in content:
+                hashed.update(piece)
+                size += len(piece)
+                yield piece
+
+        self._zip.add(name, passed())
+        self._members.append(Member(name, size, hashed.hexdigest()))
+
+    def add_json(self, name: str, value: Any) -> None:
+        """A member of JSON."""
+        data = canonical_bytes(value)
+        read_canonical(data, name)
+        self.add(name, [data])
+
+    def add_study(self, document: dict[str, Any]) -> None:
+        """The design: the order of its approaches, configs and environments is part of it."""
+        data = bytes_in_order(document)
+        read_in_order(data, STUDY)
+        self.add(STUDY, [data])
+
+    def add_documents(self, documents: Iterable[tuple[str, str, dict[str, Any]]]) -> None:
+        """What a store keeps of the study besides, by kind and name; nothing where there is none."""
+        lines = [bytes_in_order({"kind": kind, "name": name, "document": item}) for kind, name, item in documents]
+        for line in lines:
+            read_in_order(line, "a document of the study")
+        if lines:
+            self.add(DOCUMENTS, _compressed(line + b"\n" for line in lines))
+
+    def add_records(self, records: Iterable[RunRecord], tell: Callable[[int], None] = lambda _: None) -> None:
+        """All runs, by cell and attempt. tell: is told how many are done."""
+        shared = SharedWriter()
+        block = BlockWriter(shared)
+        number = 0
+        for record in records:
+            if block.is_full:
+                self._add_block(number, block)
+                number, block = number + 1, BlockWriter(shared)
+                tell(self._runs)
+            block.add(record)
+        if block.runs:
+            self._add_block(number, block)
+        self.add(SHARED, _compressed(shared.lines()))
+
+    def _add_block(self, number: int, block: BlockWriter) -> None:
+        self._runs += block.runs
+        self._points += block.points
+        self.add(f"runs/{number:05}.jsonl.bz2", _compressed(block.lines()))
+        self.add(f"runs/{number:05}.numbers", block.numbers())
+
+    def finish(self, study: str, sign: Callable[[str], Signature] | None = None) -> Manifest:
+        """The manifest, and the signature that is made of its address."""
+        manifest = Manifest(study, self._runs, self._points, self.members)
+        self._zip.add(MANIFEST, [manifest.to_bytes()])
+        if sign is not None:
+            self._zip.add(SIGNATURE, [sign(manifest.address).to_bytes()])
+        self._zip.finish()
+        return manifest
+
+
+def _compressed(lines: Iterable[bytes]) -> Iterator[bytes]:
+    stream = bz2.BZ2Compressor()
+    for line in lines:
+        if piece := stream.compress(line):
+            yield piece
+    yield stream.flush()
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes its name when it is whole and on the disk; whatever happens before, nothing has that name."""
+    unfinished = path.parent / f".{path.name[:100]}.{os.getpid()}.part"
+    try:
+        with unfinished.open("xb") as file:
+            try:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                unfinished.replace(path)
+            except BaseException:
+                unfinished.unlink(missing_ok=True)
+                raise
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be written", found=error.strerror or str(error)) from None
+
+
+def _sync_folder(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -1,0 +1,120 @@
+"""Ending runs that go on without isorun: those that a cluster has in its queue, or runs."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isorun.errors import StoreConflict
+from isorun.execution import Event, RunEnded
+from isorun.session import runs_folder
+from isorun.store import AbstractStore, Claim
+from isorun.study.cells import Cell, cells_of
+from isorun.study.design import Study
+from isorun.study.records import RunRecord
+from isorun.workflow import known_to, opened, recorded
+
+if TYPE_CHECKING:
+    from isorun.execution.slurm import SlurmExecutor
+    from isorun.execution.slurm.standing import SlurmStanding
+
+__all__ = ["Stopped", "stop"]
+
+_END_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """What was ended. records: of the runs, as they are kept now.
+
+    by_others: runs that another isorun waits for, which were asked to end and which it records. unheard: runs whose end
+    was not told in time; whoever comes back records them.
+    """
+
+    study: str
+    records: tuple[RunRecord, ...]
+    by_others: int = 0
+    unheard: int = 0
+
+    def __str__(self) -> str:
+        """How many runs were ended, in one line."""
+        where = self.study or "this store"
+        if not (self.records or self.by_others or self.unheard):
+            return f"{where}: no run is in a cluster's queue"
+        parts = [f"{len(self.records)} ended and recorded"]
+        parts += (
+            [f"{self.by_others} asked to end, recorded by the isorun that waits for them"] if self.by_others else []
+        )
+        parts += [f"{self.unheard} asked to end, not heard of yet"] if self.unheard else []
+        return f"{where}: {', '.join(parts)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "study": self.study or None,
+            "ended": [{"run": record.run_id, "state": str(record.state)} for record in self.records],
+            "by_others": self.by_others,
+            "unheard": self.unheard,
+        }
+
+
+def stop(study: Study | str | Path | None = None, *, store: str | Path | AbstractStore | None = None) -> Stopped:
+    """End what a cluster has queued or runs of the study, or of the whole store, and record it as interrupted.
+
+    A run that ended by itself meanwhile is recorded as what it is. Runs of this machine end with their isorun.
+    """
+    with ExitStack() as stack:
+        declared, place = (None, store) if study is None else stack.enter_context(opened(study, store))
+        kept = stack.enter_context(recorded(place, declared))
+        runs = runs_folder(kept, declared.folder if declared else ".")
+        if not (runs / "slurm").is_dir():
+            return Stopped(declared.name if declared else "", ())
+        from isorun.execution.slurm.standing import standing  # noqa: PLC0415 - only where something was submitted
+
+        found = standing(runs, kept.run_ids())
+        if declared is not None:
+            alike = {_alike(cell) for cell in cells_of(known_to(declared, kept))}
+            found = [one for one in found if _alike(one.job.cell) in alike]
+        if not found:
+            return Stopped(declared.name if declared else "", ())
+        from isorun.execution.slurm import SlurmExecutor  # noqa: PLC0415
+
+        executor = SlurmExecutor(runs)
+        stack.callback(executor.close)
+        return _ended(found, executor, kept, declared.name if declared else "")
+
+
+def _alike(cell: Cell) -> str:
+    """What runs of one study share: a decision makes more of them than are declared."""
+    return replace(cell, seed=None, repeat=0).id
+
+
+def _ended(found: Sequence[SlurmStanding], executor: SlurmExecutor, store: AbstractStore, name: str) -> Stopped:
+    told: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    claims: dict[str, Claim] = {}
+    by_others = 0
+    for one in found:
+        claim = store.claim_again(one.job.cell.id, one.job.attempt)
+        if claim is None:
+            by_others += 1
+            executor.cancel(one.run_id)
+            continue
+        claims[one.run_id] = claim
+        executor.submit(one.job, told.put)
+        executor.stop(one.run_id)
+    records = []
+    with suppress(queue.Empty):
+        while claims:
+            event = told.get(timeout=_END_SECONDS)
+            if isinstance(event, RunEnded) and event.run_id in claims:
+                with suppress(StoreConflict):
+                    store.finish(event.record)
+                    records.append(event.record)
+                claims.pop(event.run_id).release()
+    for claim in claims.values():
+        claim.release()
+    return Stopped(name, tuple(records), by_others, len(claims))
