@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.units import (
@@ -64,6 +64,9 @@ __all__ = [
     "study_results",
     "summarize",
 ]
+
+_STUDIES: Final = (".toml", ".isorun")
+"""Files of these names are studies, all others tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,18 +184,18 @@ def results(data: Any, *, store: str | Path | AbstractStore | None = None, selec
 
 def _analysed(data: Any, store: str | Path | AbstractStore | None) -> StudyResult | None:
     """What the runs of a study say; None for what is none, as a table."""
-    from isorun.session import is_package
-
-    is_name = isinstance(data, (str, Path)) and Path(data).suffix != ".toml" and not is_package(data)
-    if is_name and Path(data).is_file():
-        return None
-    if not isinstance(data, (str, Path)):
+    if isinstance(data, (str, Path)):
+        if Path(data).suffix not in _STUDIES and Path(data).is_file():
+            return None
+    else:
         from isorun.study.design import Study
 
         if not isinstance(data, Study):
             return None
     from isorun import workflow
+    from isorun.session import is_package
 
+    is_name = isinstance(data, (str, Path)) and Path(data).suffix != ".toml" and not is_package(data)
     return workflow.analyse_kept(str(data), store=store) if is_name else workflow.analyse_runs(data, store=store)
 
 

@@ -20,7 +20,15 @@ from typing import Final, NoReturn
 
 from isorun import __version__
 from isorun.cli import waiting
-from isorun.errors import IsorunError, UsageError, harmless, known_names, without_passwords
+from isorun.errors import (
+    IsorunError,
+    OtherPlatform,
+    UsageError,
+    harmless,
+    known_names,
+    lacks_posix,
+    without_passwords,
+)
 
 __all__ = ["COMMANDS", "main"]
 
@@ -80,6 +88,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except IsorunError as error:
         _complain(error.message())
         return 2 if isinstance(error, UsageError) else 1
+    except ImportError as error:
+        if not lacks_posix(error):
+            raise
+        _complain(OtherPlatform(f"isorun {words[0]}").message())
+        return 1
     except KeyboardInterrupt:
         _complain("interrupted")
         return 130
