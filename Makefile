@@ -12,7 +12,7 @@ ALONE = $(shell grep -rlF mark.alone tests --include='test_*.py')
 # Tests start thousands of interpreters. Where this is set, as in many containers, each would compile isorun anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test coverage test-simulations test-engines test-environments test-outside test-slow package test-packages lint bench clean
+.PHONY: demo test coverage test-simulations test-engines test-environments test-trackers test-outside test-slow package test-packages lint bench clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m virtualenv $(VENV) || { rm -rf $(VENV); \
@@ -56,6 +56,10 @@ test-engines: $(STAMP)
 # Environments really made, by pip and by uv where it is in PATH, and the example with packages of a registry.
 test-environments: $(STAMP)
 	$(BIN)/python -m pytest -m slow -rs tests/environments tests/worker/test_switches.py
+
+# Import and export with the real trackers, each in an environment of its own, which is made in .trackers (some GB).
+test-trackers: $(STAMP)
+	$(BIN)/python -m pytest -m slow -rs tests/share
 
 # Public programs as their authors type them, fetched and in environments of their own (some GB, an hour): docs/outside.md.
 test-outside: $(STAMP)

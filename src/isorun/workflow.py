@@ -352,6 +352,11 @@ def session_of(
     Searches, environments of other kinds than the interpreter, and commands are looked at before: what is refused then
     leaves nothing.
     """
+    if study.imported:
+        raise StudyError(
+            f"the runs of the study {study.name} were imported from {study.imported.tracker}: isorun cannot make more",
+            hint="make more with the tracker, then isorun import again; isorun run -- COMMAND makes runs under control",
+        )
     if executor == "local":
         needs_linux("carrying out runs")
     if study.searches:
