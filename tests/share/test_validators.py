@@ -1,7 +1,7 @@
 """What others say of a package: roc-validator of its RO-Crate metadata, CycloneDX's own library of its list of parts.
 
 Both need environments of their own: ISORUN_VALIDATORS names a Python that has roc-validator and
-cyclonedx-python-lib[json-validation], with RO-Crate's context in the validator's cache (`rocrate-validator cache warm`).
+cyclonedx-python-lib[json-validation], with the context of RO-Crate in its cache (`rocrate-validator cache warm`).
 """
 
 import os
@@ -9,10 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from recorded_study import recorded_study
 
 from isorun.packages.reading import open_package
 from isorun.share.packing import pack
-from recorded_study import recorded_study
 
 PYTHON = os.environ.get("ISORUN_VALIDATORS", "")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not PYTHON, reason="ISORUN_VALIDATORS names no Python with them")]
