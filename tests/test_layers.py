@@ -12,7 +12,7 @@ import isorun
 
 ROOT = Path(isorun.__file__).parent
 LAYERS = [
-    {"__main__", "testing", "pytest_plugin"},
+    {"__main__", "testing", "notebooks", "pytest_plugin"},
     {"cli"},
     {"deciding", "bisecting", "checking", "claiming", "pricing", "reproducing", "share", "taking"},
     {"questions", "in_progress", "stopping", "describing", "stats", "baselines", "offers"},

@@ -469,7 +469,8 @@ def test_what_an_executor_of_others_raises_names_it(what, monkeypatch):
 def test_what_came_of_it_is_told_in_one_line():
     outcome, _, _ = carried(study_of(2), StubExecutor(state_of=failed))
     assert (str(outcome), repr(outcome)) == ("0 finished, 2 did not finish", "<Outcome: 0 finished, 2 did not finish>")
-    assert replace(outcome, stopped="<b>")._repr_html_() == "<p>0 finished, 2 did not finish; stopped: &lt;b&gt;</p>"
+    page = replace(outcome, stopped="<b>")._repr_html_()
+    assert "<strong>0 finished, 2 did not finish; stopped: &lt;b&gt;.</strong>" in page
     assert str(scheduling.Outcome(())) == "nothing was missing"
     assert str(scheduling.Outcome((), 3, proposed=3)) == "0 finished, 3 done by another isorun or earlier"
 

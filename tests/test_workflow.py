@@ -257,7 +257,7 @@ def test_what_there_is_to_know_about_runs_is_in_their_outcome_and_told_before_th
     assert [condition.code for condition in outcome.conditions] == ["code-changed"]
     first, second, *_ = str(outcome).splitlines()
     assert (first, second.startswith("[code-changed] a.py changed since")) == ("1 finished", True)
-    assert "<p>[code-changed] a.py changed" in outcome._repr_html_()
+    assert "<code>code-changed</code> a.py changed" in outcome._repr_html_()
     assert repr(outcome) == "<Outcome: 1 finished>"
 
 

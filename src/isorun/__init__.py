@@ -218,6 +218,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"isorun.{name}")
     if name in _LAZY:
         importlib.import_module("isorun.showing").install()  # results tell themselves
+        if "ipykernel" in sys.modules:
+            importlib.import_module("isorun.notebooks").install()  # and work is shown as it goes on
         found = getattr(importlib.import_module(_LAZY[name]), name)
         if not isinstance(found, type):
             found = globals()[name] = importlib.import_module("isorun.errors").checked(found, __name__)

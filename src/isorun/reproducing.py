@@ -169,7 +169,7 @@ def _carry_out(
             sessions[at_once] = stack.enter_context(session)
             store = sessions[at_once].store
         workflow.remember(study, store=store)
-        with watch(study) if watch else nullcontext(Observer()) as observer:
+        with watch(study) if watch else nullcontext() as observer:
             outcome = workflow.run_missing(study, sessions[at_once], observer)
         told += outcome.conditions
         if outcome.stopped:

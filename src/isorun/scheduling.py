@@ -36,7 +36,18 @@ from isorun.study.records import Note, RunRecord, RunState
 if TYPE_CHECKING:
     from isorun.analysis.evidence import Condition
 
-__all__ = ["INTERRUPTED", "LEFT", "AbstractAgenda", "CellList", "Observer", "Outcome", "carry_out", "row_text"]
+__all__ = [
+    "INTERRUPTED",
+    "LEFT",
+    "AbstractAgenda",
+    "CellList",
+    "Observer",
+    "Outcome",
+    "carry_out",
+    "observe_with",
+    "observer_of",
+    "row_text",
+]
 
 INTERRUPTED: Final = "interrupted"
 LEFT: Final = "left"
@@ -131,6 +142,22 @@ class Observer:
     def waiting_for_room(self) -> None:
         """Nothing runs, and the executor has no room for a run; told once until it has."""
 
+    def work_ended(self) -> None:
+        """Nothing is told any more."""
+
+
+_OBSERVED_BY: Final[list[Callable[[Study], Observer]]] = []
+
+
+def observe_with(make: Callable[[Study], Observer]) -> None:
+    """Work that is given no observer has such a one from now on: a notebook shows what goes on in it."""
+    _OBSERVED_BY[:] = [make]
+
+
+def observer_of(study: Study, given: Observer | None) -> Observer:
+    """Who is told of the work on a study: whom it was given, or who looks where nobody was."""
+    return given or (_OBSERVED_BY[0](study) if _OBSERVED_BY else Observer())
+
 
 def row_text(row: Mapping[str, Any]) -> str:
     """One logged row in a few words: its step and its first values."""
@@ -182,9 +209,9 @@ class Outcome:
         return f"<Outcome: {self.counted}>"
 
     def _repr_html_(self) -> str:
-        import html  # noqa: PLC0415  for notebooks alone
+        from isorun.report.designs import outcome_view  # noqa: PLC0415  for notebooks alone
 
-        return "".join(f"<p>{html.escape(line)}</p>" for line in str(self).splitlines())
+        return outcome_view(self.counted, self.records, self.conditions).html_fragment()
 
 
 def carry_out(
@@ -204,7 +231,11 @@ def carry_out(
     before_first: called once, before the first run starts, or in the end where none had to. detach: leave as soon as
     all that can be submitted is.
     """
-    return _Loop(agenda, session, study, observer or Observer(), before_first, detach=detach).carry_out()
+    observer = observer_of(study, observer) if isinstance(study, Study) else observer or Observer()
+    try:
+        return _Loop(agenda, session, study, observer, before_first, detach=detach).carry_out()
+    finally:
+        observer.work_ended()
 
 
 @dataclass(frozen=True, slots=True)

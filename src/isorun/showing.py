@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.analysis import Told, tell_with
+from isorun.study.design import show_studies_with
 
 if TYPE_CHECKING:
     from isorun.analysis.agreements.shared_runs import AgreementTable
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from isorun.diagnose import Diagnosis
     from isorun.diagnose.audit import Audit
     from isorun.report import View
+    from isorun.study.design import Study
 
 __all__ = ["VIEWS", "as_json", "html", "install", "text", "view_of"]
 
@@ -204,6 +206,15 @@ VIEWS: Final[dict[str, Callable[[Any], View]]] = {
 """A kind of result, as `told_as` names it, to its view; what lies above adds its own."""
 
 
+def _design(study: Study) -> View:
+    from isorun.report.designs import study_design_view
+
+    return study_design_view(study)
+
+
 def install() -> None:
-    """Results tell themselves from now on."""
+    """Results tell themselves from now on, and so do studies."""
     tell_with(text, html, as_json)
+    show_studies_with(
+        lambda study: _design(study).text(width=_WIDTH).rstrip("\n"), lambda study: _design(study).html_fragment()
+    )

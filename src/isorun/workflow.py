@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from isorun.errors import IsorunError, NothingRecorded, StudyError, UsageError
-from isorun.scheduling import AbstractAgenda, CellList, Observer, Outcome, carry_out
+from isorun.scheduling import AbstractAgenda, CellList, Observer, Outcome, carry_out, observer_of
 from isorun.session import (
     ExecutorOptions,
     Session,
@@ -208,6 +208,7 @@ def run_missing(
             allowed="executors whose runs stay, such as --executor slurm",
             hint="nohup isorun run … & leaves the terminal",
         )
+    observer = observer_of(study, observer)
     if study.searches:
         from isorun.repair.agenda import SearchAgenda
 
@@ -217,7 +218,7 @@ def run_missing(
         declared = cells_of(known_to(study, session.store))
         finished = session.store.finished(cell.id for cell in declared)
         cells = [cell for cell in declared if cell.id not in finished and (only is None or only(cell))]
-        if observer is not None and cells and finished:
+        if cells and finished and type(observer) is not Observer:  # who is not there is told nothing
             observer.made_before(len(finished), session.store.records(sorted(finished)[:_LOOKED_AT]))
     _check_environments(study, session, cells)
     return carry_out_agenda(CellList(cells), session, study, observer, keep_study=keep_study, detach=detach)
@@ -246,7 +247,7 @@ def carry_out_agenda(
 
     What is known before the first run is told the observer at once: who hears it may want to stop before hours of runs.
     """
-    store, observer = session.store, observer or Observer()
+    store, observer = session.store, observer_of(study, observer)
     with blaming("store", store):
         study = known_to(study, store)
         before = reuse_conditions(study, store, by_name=keep_study)

@@ -535,3 +535,12 @@ def test_what_isorun_told_of_all_runs_is_not_read_as_what_one_left(tmp_path):
     assert look([path], told)
     path.write_text(f"digits: 24 runs to do\n{lines}")
     assert not look([path], told)
+
+
+def test_the_store_of_another_isorun_in_the_folder_is_not_read(tmp_path):
+    for place in ("other-store/runs/id-1", "outputs/runs/id-1"):
+        folder = tmp_path / place
+        folder.mkdir(parents=True)
+        (folder / "printed.json").write_text('{"values": {"val_acc": 0.5}}')
+    (tmp_path / "other-store" / "claims.lock").touch()
+    assert files_written(tmp_path, SINCE) == [tmp_path / "outputs/runs/id-1/printed.json"]

@@ -168,3 +168,24 @@ def test_a_run_without_a_digest_says_why(train, code, told):
     assert trained.returncode == 0, trained.stderr
     notes = [note["message"] for note in trained.of_kind("note") if note["code"] == "no-digest"]
     assert [note.partition(",")[0].partition(" or ")[0] for note in notes] == told
+
+
+BY_HAND = """
+import torch
+model, unused = torch.nn.Linear(2, 1), torch.nn.Linear(3, 3)
+slope = torch.zeros(2, requires_grad=True)
+for step in range(3):
+    (model(torch.ones(2)) + slope.sum()).square().sum().backward()
+    with torch.no_grad():
+        for weight in (*model.parameters(), slope):
+            weight -= RATE * weight.grad
+    slope.grad = None
+"""
+
+
+def test_weights_that_a_script_moves_by_hand_are_digested_by_what_it_holds_at_its_end(train, tmp_path):
+    (tmp_path / "slow.py").write_text(BY_HAND.replace("RATE", "0.01"))
+    (tmp_path / "fast.py").write_text(BY_HAND.replace("RATE", "0.02"))
+    first, again, fast = (train(script, level="fixed-seed", seed=3) for script in ("slow.py", "slow.py", "fast.py"))
+    assert first.digest("weights.final") == again.digest("weights.final") != fast.digest("weights.final")
+    assert not [note for note in first.of_kind("note") if note["code"] == "no-digest"]

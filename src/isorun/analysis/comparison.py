@@ -61,7 +61,7 @@ from isorun.analysis.samples import (
     higher_is_better,
     is_constant,
 )
-from isorun.analysis.sequential import Decision, named, skewed_pairs, withheld
+from isorun.analysis.sequential import Decision, Verdict, named, skewed_pairs, withheld
 from isorun.analysis.sequential.verdict import decide
 from isorun.analysis.spreads import column_names, spread
 from isorun.errors import InputError, known_names
@@ -156,9 +156,9 @@ class Comparison(Told):
         return (*self.conditions, *noted(self.notes), *self.decision.conditions)
 
     @property
-    def verdict(self) -> str:
-        """The verdict in words."""
-        return str(self.decision.verdict)
+    def verdict(self) -> Verdict:
+        """The verdict, which is its word."""
+        return self.decision.verdict
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON: the documented keys first, further ones after them."""

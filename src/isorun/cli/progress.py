@@ -291,9 +291,14 @@ class Progress(Observer):
         else:
             self._say(line)
 
-    def _counts(self) -> str:
+    def done_and_total(self) -> tuple[int, int]:
+        """How many runs have ended, and how many there will be."""
         done = self._made_before + len(self._records)
-        return f"[{done}/{max(self._made_before + self._total, done)}]"
+        return done, max(self._made_before + self._total, done)
+
+    def _counts(self) -> str:
+        done, total = self.done_and_total()
+        return f"[{done}/{total}]"
 
     def _told(self, record: RunRecord) -> str:
         if record.state is not RunState.FINISHED:

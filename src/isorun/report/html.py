@@ -58,17 +58,23 @@ def render_view(title: str, kicker: str, view: View) -> str:
 def fragment(view: View) -> str:
     """The same as a part of somebody else's page, such as a notebook: no script, no ids that could be there twice.
 
-    Our style sheet is not there, so the first sentence of the verdict is strong by itself.
+    Our style sheet is not there, so the first sentence of the verdict is strong by itself, and texts in tables, which
+    notebooks put to the right, are put to the left. Colours are the notebook's own, light or dark.
     """
     parts = [
         *(f"<p><strong>{_unbroken(sentence)}</strong></p>" for sentence in view.verdict[:1]),
         *([_items(view.verdict[1:])] if view.verdict[1:] else []),
         *(f"<div>{svg.render(figure, standalone=True)}</div>" for figure in view.figures),
-        *(_table(table) for table in view.tables),
+        *(_to_the_left(_table(table)) for table in view.tables),
         *(f"<p>{escaped(listing.title)}</p>{_items(listing.items)}" for listing in view.listings if listing.items),
         *([f"<ol>{''.join(map(_warning, view.warnings))}</ol>"] if view.warnings else []),
     ]
     return f'<div class="isorun">{"".join(parts)}</div>'
+
+
+def _to_the_left(table: str) -> str:
+    left = ' style="text-align:left"'  # quotes in the table's own texts are escaped, so these are ours
+    return table.replace(' class="key"', f' class="key"{left}').replace("<caption>", f"<caption{left}>")
 
 
 def _items(items: Sequence[str]) -> str:

@@ -377,6 +377,7 @@ _MAY_HOLD_METRICS: Final = (
 )  # fmt: skip
 _OF_MLFLOW: Final = re.compile(r"/[0-9a-f]{32}/metrics(?:/|$)")
 _OTHERS_FOLDERS: Final = frozenset(["node_modules", "site-packages", "__pycache__"])
+_OF_A_STORE: Final = "claims.lock"
 
 
 def is_fresh(modified: float, since: float) -> bool:
@@ -388,13 +389,16 @@ def files_written(folder: Path, since: float, leave_out: Path | None = None) -> 
     """Files below a folder that may hold metrics by their names, and were changed since. Nothing is opened.
 
     Bounded: of a folder with very many files, and of a tree with very many folders, not all are seen; folders that
-    changed come first. Links are not followed, and hidden folders and `leave_out` are not entered.
+    changed come first. Links are not followed, and hidden folders and `leave_out` are not entered, nor is any store of
+    isorun's: another isorun may work in this folder, and what its runs tell is not of this one.
     """
     found: list[str] = []
     waiting = deque([(str(folder), 0)])
     left, avoided = _MOST_ENTRIES, str(leave_out)
     while waiting and left > 0 and len(found) < _MOST_WRITTEN:
         place, depth = waiting.popleft()
+        if depth and Path(place, _OF_A_STORE).exists():
+            continue
         files, folders, seen = _written_in(place, since)
         left -= seen
         found += files

@@ -11,7 +11,7 @@ import copy
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -95,7 +95,15 @@ class AskedRuns:
         return {"levels": [str(self.level)], "seeds": list(self.seeds), "repeats": self.repeats}
 
 
-@dataclass(frozen=True, init=False, slots=True)
+_SHOWN: Final[dict[str, Callable[[Any], str]]] = {}
+
+
+def show_studies_with(text: Callable[[Any], str], html: Callable[[Any], str]) -> None:
+    """From now on studies are shown by these, which lie above."""
+    _SHOWN.update(text=text, html=html)
+
+
+@dataclass(frozen=True, init=False, slots=True, repr=False)
 class Study:
     """A declared design: approaches x configs x environments x levels x seeds x repeats.
 
@@ -136,6 +144,21 @@ class Study:
     asked: tuple[AskedRuns, ...] = field(compare=False, repr=False)
     proposed: tuple[Proposed, ...] = field(compare=False, repr=False)
     file: str = field(compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        """What it is about, without what may be secret: a notebook keeps it in its file."""
+        parts = (self.approaches, self.configs, self.environments, self.levels, self.seeds)
+        named = zip(("approaches", "configs", "environments", "levels", "seeds"), map(len, parts), strict=True)
+        return (
+            f"<Study {self.name!r}: {', '.join(f'{number} {name}' for name, number in named)}, repeats {self.repeats}>"
+        )
+
+    def __str__(self) -> str:
+        """The parts of the design, a line each."""
+        return _SHOWN["text"](self) if _SHOWN else repr(self)
+
+    def _repr_html_(self) -> str | None:
+        return _SHOWN["html"](self) if _SHOWN else None
 
     def __init__(
         self,

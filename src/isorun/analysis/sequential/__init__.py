@@ -393,7 +393,14 @@ def _refuse_unknown(what: str, name: str | None, known: Sequence[str]) -> None:
         raise InputError(f"there is no {what} {name!r}", found=name, allowed=known_names(name, known))
 
 
-class Verdict(enum.StrEnum):
+class _Strong:
+    """How a notebook shows a word; an enum may not have such a method of its own."""
+
+    def _repr_html_(self) -> str:
+        return f"<strong>{self!s}</strong>"
+
+
+class Verdict(_Strong, enum.StrEnum):
     """What a comparison says."""
 
     A_BETTER = "A better"

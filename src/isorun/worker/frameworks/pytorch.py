@@ -79,7 +79,10 @@ class Torch(Framework):
     has_generators = True
     global_seed_calls = ("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all")
     watched_seed_call = "torch.manual_seed"
-    undigested = "no optimizer made a step, before which and after which weights are digested; isorun.digest does any"
+    undigested = (
+        "no optimizer made a step, before which and after which weights are digested, and the script holds no weights "
+        "with gradients at its end; isorun.digest does any"
+    )
     seeding_names: ClassVar[Mapping[str, str]] = {"set_seed": "set_seed", "seed_everything": "seed_everything"}
     told_variables = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
     libraries = f"libtorch_cpu|libtorch_cuda|{NVIDIA}"
@@ -470,6 +473,8 @@ class TorchWatch(Watch):
         if self._latest is not None:
             kept = _parameters(self._latest)
             self._recorder.trained("torch", kept if self._before is None else [_parameters(self._before), kept])
+        elif kept_by_script := _moved_by_hand(self._torch):
+            self._recorder.trained("torch", kept_by_script)
 
     def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if optimizer is self._latest or optimizer is self._before:
@@ -480,6 +485,24 @@ class TorchWatch(Watch):
     def _first_step(self, optimizer: Any) -> None:
         self._before, self._latest = self._latest, optimizer
         self._recorder.started(_parameters(optimizer))
+
+
+def _moved_by_hand(torch: ModuleType) -> dict[str, Any]:
+    """What the script itself holds at its end and took gradients by, without any optimizer: by the names it has there.
+
+    A module counts where a parameter of it has a gradient, since one that only predicts has none; a tensor of the
+    script's own that asks for gradients counts as it is, since people take the gradient away after each step.
+    """
+    modules, tensor = importlib.import_module("torch.nn").Module, torch.Tensor
+    kept: dict[str, Any] = {}
+    for name, value in sorted(vars(sys.modules["__main__"]).items()):
+        if issubclass(type(value), modules):
+            parameters = list(value.parameters())
+            if any(parameter.grad is not None for parameter in parameters):
+                kept[name] = parameters
+        elif issubclass(type(value), tensor) and value.is_leaf and value.requires_grad:
+            kept[name] = value
+    return kept
 
 
 def _parameters(optimizer: Any) -> list[Any]:
