@@ -865,3 +865,104 @@ def test_whatever_fails_each_cell_ends_once_and_nothing_stays_held(data):
     assert len(outcome.records) == sum(min(count, retries) + 1 for count in times.values())
     assert {cell for cell, state, _ in agenda.heard if state is RunState.FINISHED} == store.finished()
     assert not store.holders()
+
+
+class StayingExecutor(StubExecutor):
+    """Runs that go on without the process that submitted them. engine: what has them, for all who come."""
+
+    stays = True
+
+    def __init__(self, engine, capacity=10):
+        super().__init__(capacity)
+        self.engine = engine
+        self.has_left = False
+
+    def in_flight(self, cell_id):
+        return self.engine.get(cell_id)
+
+    def submit(self, job, tell):
+        self.executed.append(job.run_id)
+        self.engine[job.cell.id] = job
+        self.waiting = {**getattr(self, "waiting", {}), job.run_id: (job, tell)}
+        if len(self.waiting) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def leave(self):
+        self.has_left = True
+        return tuple(self.waiting)
+
+
+class EndingExecutor(StayingExecutor):
+    """The same engine when somebody comes back: everything ends."""
+
+    def submit(self, job, tell):
+        self.executed.append(job.run_id)
+        tell(RunEnded(job.run_id, make_record(job.cell, attempt=job.attempt, state=RunState.FINISHED)))
+
+
+def owning(executor, store):
+    """A session that opened the executor itself."""
+    opened = Session(store, "staying", ExecutorOptions(run_folders=None))
+    opened._opened = executor
+    return opened
+
+
+def test_who_is_asked_to_stop_leaves_runs_that_stay_and_comes_back_to_the_same_attempts():
+    study, store, engine = study_of(3), MemoryStore(), {}
+    first = StayingExecutor(engine)
+    outcome = carry_out(CellList(cells_of(study)), owning(first, store), study)
+    assert outcome.stopped == "left, and 3 runs go on without isorun"
+    assert first.has_left
+    assert not first.stopped.is_set()
+    assert (list(store.records()), list(store.holders())) == ([], [])
+    second = EndingExecutor(engine)
+    outcome = carry_out(CellList(cells_of(study)), owning(second, store), study)
+    assert second.executed == first.executed
+    assert outcome.count(RunState.FINISHED) == 3
+    assert {record.attempt for record in store.records()} == {1}
+
+
+def test_a_run_in_flight_that_was_recorded_or_replaced_is_made_anew():
+    study, store, engine = study_of(3), MemoryStore(), {}
+    cells = cells_of(study)
+    carry_out(CellList(cells), owning(StayingExecutor(engine), store), study)
+    store.finish(make_record(cells[0], attempt=1, state=RunState.FAILED))
+    store.claim(cells[1].id).release()
+    again = EndingExecutor(engine)
+    carry_out(CellList(cells), owning(again, store), study)
+    assert again.executed == [f"{cells[0].id}-2", f"{cells[1].id}-3", f"{cells[2].id}-1"]
+    assert store.finished() == {cell.id for cell in cells}
+
+
+def test_runs_that_stay_are_left_at_once_where_that_is_asked_for():
+    study, store = study_of(2), MemoryStore()
+    executor = StayingExecutor({})
+    outcome = carry_out(CellList(cells_of(study)), owning(executor, store), study, detach=True)
+    assert executor.has_left
+    assert outcome.stopped.startswith(scheduling.LEFT)
+    assert not store.holders()
+
+
+def test_trouble_of_the_store_leaves_runs_that_stay_and_an_impossible_run_ends_the_others():
+    class Full(MemoryStore):
+        def finish(self, record):
+            raise StoreError("the disk is full")
+
+    class Failing(StayingExecutor):
+        def submit(self, job, tell):
+            self.waiting = {job.run_id: (job, tell)}
+            record = make_record(job.cell, attempt=job.attempt, state=RunState.FINISHED)
+            tell(
+                ExecutorFailed(ExecutionError("no"), job.run_id) if self.capacity == 1 else RunEnded(job.run_id, record)
+            )
+
+    study = study_of(2)
+    leaving = Failing({}, capacity=2)
+    with pytest.raises(StoreError, match="the disk is full"):
+        carry_out(CellList(cells_of(study)), owning(leaving, Full()), study)
+    assert leaving.has_left
+    assert not leaving.stopped.is_set()
+    ending = Failing({}, capacity=1)
+    with pytest.raises(ExecutionError, match="no"):
+        carry_out(CellList(cells_of(study)), owning(ending, MemoryStore()), study)
+    assert not ending.has_left

@@ -22,6 +22,7 @@ from isorun.errors import (
     IsorunError,
     MissingExtra,
     NothingRecorded,
+    OtherPlatform,
     PluginError,
     StoreError,
     StoreMissing,
@@ -29,6 +30,8 @@ from isorun.errors import (
     UsageError,
     foreign_errors,
     known_names,
+    lacks_posix,
+    needs_linux,
 )
 from isorun.store import STUDIES, AbstractStore, given_place, shown_place
 from isorun.study.design import Study, kept_study, load_study
@@ -114,6 +117,16 @@ class Session:
         return self._opened
 
     @property
+    def executor_name(self) -> str:
+        """The executor's name, which need not be open for that; empty for one that was handed over."""
+        return _executor_name(self._asked) if isinstance(self._asked, str) else ""
+
+    @property
+    def run_folders(self) -> Path:
+        """Where the folders of runs lie."""
+        return self._options.run_folders
+
+    @property
     def python(self) -> str:
         """What a leading `python` stands for in every job of this session; empty for what the PATH says."""
         return self._options.python
@@ -183,7 +196,12 @@ def open_store(place: str, *, create: bool = True) -> AbstractStore:
 
         return PackageStore(folder)
     if folder is not None:
-        from isorun.store.folder import FolderStore
+        try:
+            from isorun.store.folder import FolderStore
+        except ImportError as error:
+            if lacks_posix(error):
+                raise OtherPlatform("a store in a folder") from None
+            raise
 
         return FolderStore(folder, create=create)
     if is_postgres(place):
@@ -219,6 +237,7 @@ def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
     """The executor of this name, or of the scheme of this URL."""
     name = _executor_name(asked)
     if name == _LOCAL:
+        needs_linux("carrying out runs")
         from isorun.execution.local import LocalExecutor
 
         return LocalExecutor(options.run_folders, options.jobs, launch=options.launch, devices=options.devices)

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from isorun.errors import IsorunError, NothingRecorded, StudyError, UsageError
+from isorun.errors import IsorunError, NothingRecorded, StudyError, UsageError, needs_linux
 from isorun.scheduling import AbstractAgenda, CellList, Observer, Outcome, carry_out, observer_of
 from isorun.session import (
     ExecutorOptions,
@@ -250,7 +250,7 @@ def carry_out_agenda(
     store, observer = session.store, observer_of(study, observer)
     with blaming("store", store):
         study = known_to(study, store)
-        before = reuse_conditions(study, store, by_name=keep_study)
+        before = (*reuse_conditions(study, store, by_name=keep_study), *_left_in_slurm(study, session))
     for condition in before:
         observer.warned(condition)
     judged_before: dict[str, Any] = {}
@@ -269,6 +269,23 @@ def carry_out_agenda(
         if keep_study and misnamed and not study.searches:
             remember(study, store=store, metrics=_logged_metrics(study, store) or judged_before)
     return replace(outcome, conditions=(*before, *after))
+
+
+def _left_in_slurm(study: Study, session: Session) -> tuple[Condition, ...]:
+    """Runs of the study that SLURM still has, where another executor is about to make them, too."""
+    if session.executor_name in ("", "slurm") or not (session.run_folders / "slurm").is_dir():
+        return ()
+    from isorun.analysis.evidence import Condition, some
+    from isorun.execution.slurm.standing import QUEUED, RUNNING, standing
+
+    cells = {cell.id for cell in cells_of(study, session.store.key)}
+    left = standing(session.run_folders, session.store.run_ids())
+    there = [one for one in left if one.state in (QUEUED, RUNNING) and one.job.cell.id in cells]
+    if not there:
+        return ()
+    message = f"{some(len(there), 'run')} of this study are in SLURM's queue or run there, and are made here as well"
+    next_step = f"--executor slurm comes back to them; isorun stop {study.file or study.name} ends them"
+    return (Condition("in-slurm", message, next_step),)
 
 
 def _logged_metrics(study: Study, store: AbstractStore) -> dict[str, Any]:
@@ -335,6 +352,13 @@ def session_of(
     Searches, environments of other kinds than the interpreter, and commands are looked at before: what is refused then
     leaves nothing.
     """
+    if study.imported:
+        raise StudyError(
+            f"the runs of the study {study.name} were imported from {study.imported.tracker}: isorun cannot make more",
+            hint="make more with the tracker, then isorun import again; isorun run -- COMMAND makes runs under control",
+        )
+    if executor == "local":
+        needs_linux("carrying out runs")
     if study.searches:
         from isorun.repair.agenda import refuse_unready
 
@@ -438,6 +462,8 @@ def audit(
 
     static: run nothing. seconds, steps: the run is stopped after so long, or after so many steps of an optimizer.
     """
+    if not static:
+        needs_linux("a run that is looked at (isorun audit without --static)")
     from isorun.diagnose.audit import Audit, examine_source, read_program, without_collection
     from isorun.diagnose.audit.patching import patch_for
 

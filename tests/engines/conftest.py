@@ -7,7 +7,7 @@ import slurm_cluster
 
 
 @pytest.fixture(scope="session")
-def slurm() -> Iterator[slurm_cluster.Cluster]:
+def slurm_daemons() -> Iterator[slurm_cluster.Cluster]:
     """A SLURM cluster; the tests that need one are skipped where SLURM is not installed."""
     slurm_cluster.needed()
     cluster = slurm_cluster.Cluster()
@@ -16,9 +16,9 @@ def slurm() -> Iterator[slurm_cluster.Cluster]:
 
 
 @pytest.fixture
-def cluster(slurm, monkeypatch) -> Iterator[slurm_cluster.Cluster]:
+def slurm(slurm_daemons, monkeypatch) -> Iterator[slurm_cluster.Cluster]:
     """The cluster, found by SLURM's commands and as if new, with nothing of the test left in it afterwards."""
-    for name, value in slurm.variables.items():
+    for name, value in slurm_daemons.variables.items():
         monkeypatch.setenv(name, value)
-    yield slurm
-    slurm.recover()
+    yield slurm_daemons
+    slurm_daemons.recover()

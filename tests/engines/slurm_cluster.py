@@ -164,9 +164,12 @@ class Cluster:
         self.wait_until(self._is_idle, "nodes are not idle", 180)
 
     def resume(self) -> None:
-        """What whoever runs a cluster does for nodes that were drained: a controller that was killed just after it had
-        started a job may have forgotten that, and starts it again, which it then finds wrong with the node.
+        """What whoever runs a cluster does for it after a crash.
+
+        A controller that was killed just after it had started a job may have forgotten that, starts it again, finds
+        that wrong with the node, and drains it; and it knows only from nodes that register which jobs ended meanwhile.
         """
+        self.run("scontrol", "reconfigure")
         self.run("scontrol", "update", "nodename=n1,n2", "state=resume")
 
     def _is_idle(self) -> bool:

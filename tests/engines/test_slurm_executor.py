@@ -31,14 +31,14 @@ while not os.path.exists("go"):
 """
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("slurm")
 class TestTheSlurmExecutor(ExecutorContract):
     def make_executor(self, runs):
         return SlurmExecutor(runs, {"at-once": "3"})
 
 
 @pytest.fixture
-def slurm_executor(cluster, tmp_path):
+def slurm_executor(slurm, tmp_path):
     """A function that makes executors of one folder of runs; they are closed when the test is over."""
     made = []
 
@@ -77,12 +77,12 @@ def begun(tmp_path, times=1):
     return path.read_text().split()
 
 
-def the_job(cluster):
-    (number,) = [number for number, state in cluster.jobs().items() if state in {"RUNNING", "PENDING"}]
+def the_job(slurm):
+    (number,) = [number for number, state in slurm.jobs().items() if state in {"RUNNING", "PENDING"}]
     return number
 
 
-def test_a_run_that_was_left_is_waited_for_by_who_comes_back(cluster, slurm_executor, tmp_path):
+def test_a_run_that_was_left_is_waited_for_by_who_comes_back(slurm, slurm_executor, tmp_path):
     first, second, told = slurm_executor(), slurm_executor(), queue.Queue()
     job = job_for(WAITS + LOGS, tmp_path)
     assert second.in_flight(job.cell.id) is None
@@ -90,7 +90,7 @@ def test_a_run_that_was_left_is_waited_for_by_who_comes_back(cluster, slurm_exec
     assert first.leave() == (job.run_id,)
     first.close()
     assert all(isinstance(event, Preparing) for event in list(told.queue))
-    number = the_job(cluster)
+    number = the_job(slurm)
     found = second.in_flight(job.cell.id)
     assert (found.run_id, found.seed, found.command) == (job.run_id, job.seed, job.command)
     second.submit(found, told.put)
@@ -99,14 +99,14 @@ def test_a_run_that_was_left_is_waited_for_by_who_comes_back(cluster, slurm_exec
     assert (end.record.state, end.record.results, end.lost) == (RunState.FINISHED, {"test_acc": 0.5}, False)
     assert end.record.where["executor"] == "slurm"
     assert end.record.where["job"] == number
-    before = set(cluster.jobs())
+    before = set(slurm.jobs())
     third = slurm_executor()  # whose end was told, and maybe not recorded: it is told once more, and not made again
     third.submit(job, told.put)
     assert ended(told).record == end.record
-    assert set(cluster.jobs()) == before
+    assert set(slurm.jobs()) == before
 
 
-def test_a_later_attempt_ends_the_earlier_one(cluster, slurm_executor, tmp_path):
+def test_a_later_attempt_ends_the_earlier_one(slurm, slurm_executor, tmp_path):
     from dataclasses import replace
 
     first, second, told = slurm_executor(), slurm_executor(), queue.Queue()
@@ -122,11 +122,11 @@ def test_a_later_attempt_ends_the_earlier_one(cluster, slurm_executor, tmp_path)
     assert ended(told).record.attempt == 2
 
 
-def test_a_run_that_slurm_begins_again_is_one_run_of_the_same_attempt(cluster, slurm_executor, tmp_path):
+def test_a_run_that_slurm_begins_again_is_one_run_of_the_same_attempt(slurm, slurm_executor, tmp_path):
     told = queue.Queue()
     slurm_executor().submit(job := job_for(STOPS + LOGS, tmp_path), told.put)
     (pid,) = begun(tmp_path)
-    cluster.run("scontrol", "requeue", the_job(cluster))
+    slurm.run("scontrol", "requeue", the_job(slurm))
     until(lambda: not Path(f"/proc/{pid}").exists(), "the first begin goes on")
     begun(tmp_path, 2)
     (tmp_path / "go").touch()
@@ -136,23 +136,24 @@ def test_a_run_that_slurm_begins_again_is_one_run_of_the_same_attempt(cluster, s
     assert len(list((tmp_path / "runs").glob(f"{job.run_id}.before-*"))) == 1
 
 
-def test_a_job_that_makes_room_for_another_is_asked_to_stop_and_begins_again(cluster, slurm_executor, tmp_path):
+@pytest.mark.slow
+def test_a_job_that_makes_room_for_another_is_asked_to_stop_and_begins_again(slurm, slurm_executor, tmp_path):
     asked = "import signal\nsignal.signal(signal.SIGTERM, lambda *_: open('asked', 'w').close())\n"
     told = queue.Queue()
     slurm_executor(partition="low").submit(job_for(asked + STOPS, tmp_path), told.put)
     begun(tmp_path)
-    cluster.run("sbatch", "--partition=high", "--exclusive", "-N2", "--time=1", "--output=/dev/null", "--wrap=sleep 1")
+    slurm.run("sbatch", "--partition=high", "--exclusive", "-N2", "--time=1", "--output=/dev/null", "--wrap=sleep 1")
     begun(tmp_path, 2)
     (tmp_path / "go").touch()
     assert ended(told).record.state is RunState.FINISHED
     assert (tmp_path / "asked").exists()
 
 
-def test_what_is_cancelled_outside_isorun_is_interrupted_with_slurms_word(cluster, slurm_executor, tmp_path):
+def test_what_is_cancelled_outside_isorun_is_interrupted_with_slurms_word(slurm, slurm_executor, tmp_path):
     told = queue.Queue()
     slurm_executor().submit(job_for(f"{LOGS}\n{STOPS}", tmp_path), told.put)
     begun(tmp_path)
-    cluster.run("scancel", the_job(cluster))
+    slurm.run("scancel", the_job(slurm))
     end = ended(told)
     assert end.record.state is RunState.INTERRUPTED
     assert not end.lost
@@ -160,27 +161,40 @@ def test_what_is_cancelled_outside_isorun_is_interrupted_with_slurms_word(cluste
     assert list(end.record.series["acc"].values) == [0.25, 0.5], "what it left until then is kept"
 
 
-def test_a_run_near_slurms_time_limit_is_asked_to_stop_and_timed_out(cluster, slurm_executor, tmp_path):
+def test_a_training_that_fails_because_slurm_ends_it_has_not_failed(slurm, slurm_executor, tmp_path):
+    told = queue.Queue()
+    fails = "import os, signal\nsignal.signal(signal.SIGTERM, lambda *_: os._exit(3))\n"
+    slurm_executor().submit(job_for(fails + STOPS, tmp_path), told.put)
+    begun(tmp_path)
+    slurm.run("scontrol", "requeue", the_job(slurm))
+    begun(tmp_path, 2)
+    (tmp_path / "go").touch()
+    end = ended(told)
+    assert (end.record.state, end.record.attempt) == (RunState.FINISHED, 1)
+
+
+def test_a_run_near_slurms_time_limit_is_asked_to_stop_and_timed_out(slurm, slurm_executor, tmp_path):
     told = queue.Queue()
     slurm_executor(time="1m").submit(job_for(STOPS, tmp_path), told.put)
     begun(tmp_path)
-    cluster.run("scontrol", "update", f"jobid={the_job(cluster)}", "endtime=now+8")
+    slurm.run("scontrol", "update", f"jobid={the_job(slurm)}", "endtime=now+8")
     end = ended(told)
     assert (end.record.state, end.lost) == (RunState.TIMED_OUT, False)
     assert "SLURM's time limit" in end.record.reason
 
 
-def test_the_end_of_a_run_that_was_killed_at_the_limit_is_slurms_word(cluster, slurm_executor, tmp_path):
+@pytest.mark.slow
+def test_the_end_of_a_run_that_was_killed_at_the_limit_is_slurms_word(slurm, slurm_executor, tmp_path):
     told = queue.Queue()
     slurm_executor().submit(job_for(STOPS, tmp_path), told.put)  # without --time nothing is said before the limit
     begun(tmp_path)
-    cluster.run("scontrol", "update", f"jobid={the_job(cluster)}", "endtime=now+3")
+    slurm.run("scontrol", "update", f"jobid={the_job(slurm)}", "endtime=now+3")
     end = ended(told)
     assert end.record.state is RunState.TIMED_OUT
     assert end.record.reason.startswith("SLURM: TIMEOUT")
 
 
-def test_secrets_go_neither_to_slurm_nor_stay_on_the_disk(cluster, slurm_executor, tmp_path, monkeypatch):
+def test_secrets_go_neither_to_slurm_nor_stay_on_the_disk(slurm, slurm_executor, tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_API_KEY", "abc123shellsecret")
     told = queue.Queue()
     both = "os.environ['MY_TOKEN'] + os.environ['WANDB_API_KEY']"
@@ -189,7 +203,7 @@ def test_secrets_go_neither_to_slurm_nor_stay_on_the_disk(cluster, slurm_executo
     slurm_executor().submit(job_for(STOPS + reads + LOGS, tmp_path, environment=environment), told.put)
     begun(tmp_path)
     secrets = (b"xyz987secret", b"abc123shellsecret")
-    assert _files_with(cluster.folder, secrets) == []
+    assert _files_with(slurm.folder, secrets) == []
     held = _files_with(tmp_path / "runs" / "slurm", secrets)
     assert {path.name for path in held} == {"job.json", "environment.json"}
     assert {stat.S_IMODE(path.stat().st_mode) for path in held} == {0o600}
@@ -255,14 +269,14 @@ def _in_front_of_sbatch(tmp_path, monkeypatch, text):
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
-def test_an_answer_that_was_lost_is_found_by_the_token(cluster, slurm_executor, tmp_path, monkeypatch):
+def test_an_answer_that_was_lost_is_found_by_the_token(slurm, slurm_executor, tmp_path, monkeypatch):
     said = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
     _in_front_of_sbatch(tmp_path, monkeypatch, f'$REAL "$@" > /dev/null\necho "{said}" >&2\nexit 1')
     assert execute(slurm_executor(), job_for(LOGS, tmp_path)).state is RunState.FINISHED
     assert (tmp_path / "called").read_text() == "x\n"
 
 
-def test_a_question_that_was_lost_is_asked_again(cluster, slurm_executor, tmp_path, monkeypatch):
+def test_a_question_that_was_lost_is_asked_again(slurm, slurm_executor, tmp_path, monkeypatch):
     said = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"
     first = f'if [ "$(wc -l < $COUNT)" = 1 ]; then echo "{said}" >&2; exit 1; fi'
     _in_front_of_sbatch(tmp_path, monkeypatch, f'{first}\nexec $REAL "$@"')
@@ -271,7 +285,7 @@ def test_a_question_that_was_lost_is_asked_again(cluster, slurm_executor, tmp_pa
     assert (tmp_path / "called").read_text() == "x\nx\n"
 
 
-def test_arrays_become_smaller_where_fewer_jobs_may_be_queued(cluster, slurm_executor, tmp_path, monkeypatch):
+def test_arrays_become_smaller_where_fewer_jobs_may_be_queued(slurm, slurm_executor, tmp_path, monkeypatch):
     said = "sbatch: error: QOSMaxSubmitJobPerUserLimit"
     refused = f'case "$*" in *--array=0-[2-9]*) echo "{said}" >&2; exit 1;; esac'
     _in_front_of_sbatch(tmp_path, monkeypatch, f'{refused}\nexec $REAL "$@"')
@@ -317,14 +331,14 @@ def test_a_run_gets_the_gpus_that_slurm_gives_it_and_else_none(slurm_executor, t
     assert execute(slurm_executor(), job_for(none, tmp_path, 2)).reason == ""
 
 
-def test_a_folder_that_the_nodes_do_not_see_is_said_once(cluster, slurm_executor, tmp_path):
+def test_a_folder_that_the_nodes_do_not_see_is_said_once(slurm, slurm_executor, tmp_path):
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
         pytest.skip("needs a mount namespace, which this user may not make")
     hidden = tmp_path / "runs"
     hidden.mkdir()
-    cluster.stop("n1")
-    cluster.start("n1", without=hidden)
+    slurm.stop("n1")
+    slurm.start("n1", without=hidden)
     with pytest.raises(ExecutionError, match="SLURM's nodes do not see the folder of runs on n1") as raised:
         execute(slurm_executor(partition="one"), job_for(LOGS, tmp_path))
-    cluster.stop("n1")
+    slurm.stop("n1")
     assert "srun -w n1 ls" in raised.value.hint

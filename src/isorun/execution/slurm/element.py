@@ -32,6 +32,7 @@ from typing import Any, Final
 from isorun import __version__
 from isorun.errors import ExecutionError, IsorunError
 from isorun.execution import Event, Job, event_to_json
+from isorun.execution.assemble import STOPPED
 from isorun.execution.carrying import Workbench, Workshop, carry_out, new_folder
 from isorun.execution.resources import Devices, lent_cpus, usable_cpus
 from isorun.execution.slurm.ledger import (
@@ -47,6 +48,7 @@ from isorun.study.records import RunRecord, RunState
 __all__ = ["main"]
 
 _LOOK_SECONDS: Final = 1.0
+_SIGNAL_SECONDS: Final = 3.0
 _FENCE_SECONDS: Final = 6.0
 """How long a later begin waits for an earlier one to be gone: it looks every second, and is killed at once."""
 
@@ -117,13 +119,26 @@ class _Begin:
         """The record of the run, unless another begin has it; what SLURM stopped is kept beside."""
         if self._superseded or latest_begin(self._place.names()) > self._number:
             return
-        if self._told_by == signal.SIGUSR1 and record.state is RunState.INTERRUPTED:
-            reason = "still running shortly before SLURM's time limit"
-            record = replace(record, state=RunState.TIMED_OUT, reason=reason)
+        record = self._as_slurm_ended_it(record)
         if record.state is RunState.INTERRUPTED:
             self._place.keep_stopped(self._number, record)
         elif self._place.keep(record):
             self._place.forget_secrets()
+
+    def _as_slurm_ended_it(self, record: RunRecord) -> RunRecord:
+        """SLURM signals the training as well, which may be dead of it before this process has heard the same signal.
+
+        So the end of a training that failed is its own only where no signal comes for a moment.
+        """
+        until = time.monotonic() + (_SIGNAL_SECONDS if record.signal else _SIGNAL_SECONDS / 3)
+        while record.state is RunState.FAILED and not self._told_by and time.monotonic() < until:
+            time.sleep(0.05)
+        if not self._told_by or record.state not in (RunState.FAILED, RunState.INTERRUPTED):
+            return record
+        if self._told_by == signal.SIGUSR1:
+            reason = "still running shortly before SLURM's time limit"
+            return replace(record, state=RunState.TIMED_OUT, reason=reason)
+        return replace(record, state=RunState.INTERRUPTED, reason=STOPPED)
 
     def _wait_for_earlier(self) -> None:
         """Give an earlier begin, which may live on a node that SLURM lost, the time to find out and end."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -18,10 +16,11 @@ from isorun.errors import ExecutionError, IsorunError
 from isorun.execution import AbstractExecutor, Event, ExecutorFailed, Job, Preparing, Resources, RunEnded, Tell
 from isorun.execution.assemble import STOPPED, lost_record
 from isorun.execution.slurm.commands import ArrayElement, ControllerSilent, JobEnd, QueueFull, Slurm, SubmissionRefused
-from isorun.execution.slurm.endings import HELD_FOR_GOOD, LOST, OVER, Left, ending
-from isorun.execution.slurm.ledger import RECORD, Ledger, RunPlace, Submission, carried, is_live, latest_begin
+from isorun.execution.slurm.endings import HELD_FOR_GOOD, OVER, Left, ending
+from isorun.execution.slurm.entries import AwaitedRun, is_over, with_reason
+from isorun.execution.slurm.ledger import RECORD, Ledger, Submission, is_live, latest_begin
 from isorun.execution.slurm.settings import settings_of
-from isorun.execution.slurm.watching import EventTail
+from isorun.execution.slurm.submitting import Submitter
 from isorun.study import Environment
 from isorun.study.records import RunRecord, RunState
 
@@ -35,7 +34,6 @@ _ASK_SECONDS: Final = 3.0
 _ASK_BY_TIME: Final = 20
 """So many times as long as squeue took is waited until it is asked again: a busy controller is left in peace."""
 _ASK_MOST_SECONDS: Final = 60.0
-_FRESH_SECONDS: Final = 15.0
 _GONE_SECONDS: Final = 6.0
 """How long squeue must not know an element before it counts as gone: a job on its way is not there yet."""
 _SETTLE_SECONDS: Final = 2.0
@@ -45,42 +43,6 @@ _FULL_SECONDS: Final = 30.0
 _SILENT_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 90.0
 _CANCEL_AGAIN_SECONDS: Final = 15.0
-
-
-@dataclass(slots=True, eq=False)
-class _Entry:
-    """A job that somebody waits for. submission: None while it waits to be submitted. The times are monotonic."""
-
-    job: Job
-    tell: Tell
-    since: float
-    submission: Submission | None = None
-    index: int = 0
-    state: str = ""
-    reason: str = ""
-    node: str = ""
-    stop_asked: bool = False
-    fenced: bool = False
-    cancelled_at: float = 0.0
-    absent_since: float | None = None
-    over_since: float | None = None
-    killed_since: float | None = None
-    tail: EventTail = field(default_factory=EventTail)
-
-    @property
-    def place(self) -> RunPlace:
-        assert self.submission is not None
-        return self.submission.place(self.index)
-
-    @property
-    def number(self) -> str:
-        """How SLURM's commands call it; empty while that is not known."""
-        number = self.submission.number if self.submission else ""
-        return f"{number}_{self.index}" if number else ""
-
-    @property
-    def may_have_begun(self) -> bool:
-        return self.state not in {"", "PENDING"} or time.monotonic() - self.since < _FRESH_SECONDS
 
 
 class SlurmExecutor(AbstractExecutor):
@@ -107,9 +69,9 @@ class SlurmExecutor(AbstractExecutor):
         self._settings.check(self._partitions)
         self.capacity = self._settings.at_once
         self._ledger = Ledger(runs)
-        self._entries: dict[str, _Entry] = {}
-        self._waiting: list[_Entry] = []
-        self._bad_nodes: set[str] = set()
+        self._submitter = Submitter(self._slurm, self._settings, self._ledger)
+        self._entries: dict[str, AwaitedRun] = {}
+        self._waiting: list[AwaitedRun] = []
         self._some_started = self._all_stopped = self._leaving = self._closed = False
         self._ask_at = self._submit_at = 0.0
         self._silent_since: float | None = None
@@ -144,7 +106,7 @@ class SlurmExecutor(AbstractExecutor):
 
     def submit(self, job: Job, tell: Tell) -> None:
         """Queue the job with those that follow at once; one that is in flight already is waited for, not made again."""
-        entry = _Entry(replace(job, executor="slurm"), tell, time.monotonic())
+        entry = AwaitedRun(replace(job, executor="slurm"), tell, time.monotonic())
         known = self._latest_of(job.cell.id)
         with self._changed:
             self._entries[job.run_id] = entry
@@ -235,7 +197,9 @@ class SlurmExecutor(AbstractExecutor):
         with self._changed:
             if self._closed or (self._leaving and not self._waiting):
                 return False
-            if not self._leaving:
+            if self._leaving:
+                self._changed.wait(0.05)
+            else:
                 now = time.monotonic()
                 soon = [self._submit_at] if self._waiting else []
                 self._changed.wait(max(min([now + _LOOK_SECONDS, *soon]) - now, 0.01))
@@ -282,7 +246,7 @@ class SlurmExecutor(AbstractExecutor):
             alike = [one for one in self._waiting if one.job.resources == self._waiting[0].job.resources]
             some = alike[: self._largest_array]
         try:
-            submission = self._submitted(some)
+            submission = self._submitter.submitted([entry.job for entry in some])
         except QueueFull as full:
             self._wait_for_the_queue(some, full)
             return
@@ -294,46 +258,7 @@ class SlurmExecutor(AbstractExecutor):
             return
         self._taken(some, submission)
 
-    def _submitted(self, some: Sequence[_Entry]) -> Submission:
-        """The submission of these jobs. Its number is empty where SLURM's answer was lost: its token will tell."""
-        resources, settings = some[0].job.resources, self._settings
-        python = settings.python or sys.executable
-        content = {
-            "gpus": settings.gpus_of(resources),
-            "cpus": settings.cpus_of(resources),
-            "prelude": settings.prelude,
-        }
-        submission = self._ledger.write([entry.job for entry in some], content, carried(os.environ))
-        try:
-            submission.queued(
-                self._slurm.submit(
-                    self._options(submission, resources),
-                    submission.folder / "batch.sh",
-                    [python, str(submission.folder)],
-                )
-            )
-        except ControllerSilent:
-            self._ask_at = time.monotonic() + _LOOK_SECONDS
-        except (QueueFull, SubmissionRefused):
-            self._ledger.forget(submission)
-            raise
-        return submission
-
-    def _options(self, submission: Submission, resources: Resources) -> list[str]:
-        throttle = f"%{self._settings.throttle}" if self._settings.throttle else ""
-        return [
-            f"--job-name={submission.name}",
-            f"--comment=isorun {submission.token}",
-            f"--array=0-{len(submission.runs) - 1}{throttle}",
-            f"--output={submission.folder}/log-%a.txt",
-            "--open-mode=append",
-            "--chdir=/",
-            "--requeue",
-            *([f"--exclude={','.join(sorted(self._bad_nodes))}"] if self._bad_nodes else []),
-            *self._settings.options(resources),
-        ]
-
-    def _taken(self, some: Sequence[_Entry], submission: Submission) -> None:
+    def _taken(self, some: Sequence[AwaitedRun], submission: Submission) -> None:
         now = time.monotonic()
         with self._changed:
             for index, entry in enumerate(some):
@@ -345,10 +270,14 @@ class SlurmExecutor(AbstractExecutor):
             runs = f"{len(some)} runs" if len(some) > 1 else "1 run"
             some[0].tell(Preparing(some[0].job.run_id, f"{runs} queued in SLURM as job {submission.number}"))
 
-    def _wait_for_the_queue(self, some: Sequence[_Entry], full: QueueFull) -> None:
+    def _wait_for_the_queue(self, some: Sequence[AwaitedRun], full: QueueFull) -> None:
         """As many as may be queued are; the others wait until some have ended."""
         if len(some) > 1:
             self._largest_array = max(len(some) // 2, 1)
+            return
+        if self._leaving:  # whoever comes back submits them
+            with self._changed:
+                self._waiting = []
             return
         self._submit_at = time.monotonic() + _FULL_SECONDS
         message = f"waiting: SLURM takes no more jobs of this user now ({full})"
@@ -356,7 +285,7 @@ class SlurmExecutor(AbstractExecutor):
 
     # stopping
 
-    def _stop_asked(self, entries: Iterable[_Entry]) -> None:
+    def _stop_asked(self, entries: Iterable[AwaitedRun]) -> None:
         now, numbers = time.monotonic(), []
         for entry in entries:
             if entry.submission is None:
@@ -385,7 +314,7 @@ class SlurmExecutor(AbstractExecutor):
 
     # watching
 
-    def _look_at(self, entry: _Entry) -> None:
+    def _look_at(self, entry: AwaitedRun) -> None:
         """What the run left in its folder since the last look."""
         names = entry.place.names()
         for event in entry.tail.new(entry.place, entry.job.run_id, names):
@@ -394,11 +323,11 @@ class SlurmExecutor(AbstractExecutor):
         record = entry.place.record() if RECORD in names else None
         self._some_started = self._some_started or record is not None
         if record is not None and not self._waits_for_a_reason(entry, record):
-            self._end(entry, _with_reason(record, entry))
+            self._end(entry, with_reason(record, entry))
         elif record is None and entry.stop_asked and f"ended-{latest_begin(names)}" in names:
             self._end_by(entry, JobEnd("CANCELLED"))
 
-    def _waits_for_a_reason(self, entry: _Entry, record: RunRecord) -> bool:
+    def _waits_for_a_reason(self, entry: AwaitedRun, record: RunRecord) -> bool:
         """Whether SLURM may still say why the training was killed: it tells that when the whole job has ended."""
         if record.signal != "SIGKILL" or record.state is not RunState.FAILED or entry.state in OVER:
             return False
@@ -417,7 +346,7 @@ class SlurmExecutor(AbstractExecutor):
             assert entry.submission is not None
             self._hear(entry, found.get((entry.submission.name, entry.index)))
 
-    def _hear(self, entry: _Entry, element: ArrayElement | None) -> None:
+    def _hear(self, entry: AwaitedRun, element: ArrayElement | None) -> None:
         assert entry.submission is not None
         now = time.monotonic()
         if element is None:
@@ -443,7 +372,7 @@ class SlurmExecutor(AbstractExecutor):
         else:
             entry.over_since = None
 
-    def _gone(self, entry: _Entry) -> None:
+    def _gone(self, entry: AwaitedRun) -> None:
         """SLURM does not know it: it ended long ago, was never queued, or the controller lost it."""
         assert entry.submission is not None
         self._look_at(entry)
@@ -464,14 +393,14 @@ class SlurmExecutor(AbstractExecutor):
             return
         self._end_by(entry, end)
 
-    def _give_up(self, entry: _Entry, element: ArrayElement) -> None:
+    def _give_up(self, entry: AwaitedRun, element: ArrayElement) -> None:
         entry.place.mark("fenced", element.reason)
         self._slurm.cancel([element.number])
         self._end_by(entry, JobEnd("LAUNCH_FAILED", node=element.node, reason=element.reason))
 
     # ending
 
-    def _end_by(self, entry: _Entry, end: JobEnd | None) -> None:
+    def _end_by(self, entry: AwaitedRun, end: JobEnd | None) -> None:
         """Tell the end of a run that left no record."""
         assert entry.submission is not None
         place = entry.place
@@ -483,16 +412,16 @@ class SlurmExecutor(AbstractExecutor):
             self._end_with(entry, ExecutorFailed(told.error, entry.job.run_id))
             return
         if told.error is not None and end is not None and end.node:
-            self._bad_nodes.add(end.node)
+            self._submitter.bad_nodes.add(end.node)
         assert told.record is not None
         self._end(entry, told.record, lost=told.lost)
 
-    def _end(self, entry: _Entry, record: RunRecord, *, lost: bool = False) -> None:
+    def _end(self, entry: AwaitedRun, record: RunRecord, *, lost: bool = False) -> None:
         if entry.number:
             record = replace(record, where={**record.where, "executor": "slurm", "job": entry.number})
         self._end_with(entry, RunEnded(entry.job.run_id, record, lost))
 
-    def _end_with(self, entry: _Entry, event: Event) -> None:
+    def _end_with(self, entry: AwaitedRun, event: Event) -> None:
         with self._changed:
             if not self._is_open(entry):
                 return
@@ -504,14 +433,14 @@ class SlurmExecutor(AbstractExecutor):
                     self._slurm.cancel([entry.number])
             self._keep_log(entry)
             entry.place.forget_secrets()
-            if last and _is_over(entry.submission):
+            if last and is_over(entry.submission):
                 entry.submission.forget_environment()
         entry.tail.close()
         entry.tell(event)
         with self._changed:
             self._changed.notify_all()
 
-    def _keep_log(self, entry: _Entry) -> None:
+    def _keep_log(self, entry: AwaitedRun) -> None:
         """What the element itself printed goes into the run's folder, where there is one."""
         assert entry.submission is not None
         log = entry.submission.folder / f"log-{entry.index}.txt"
@@ -520,17 +449,5 @@ class SlurmExecutor(AbstractExecutor):
             if log.stat().st_size and folder.is_dir():
                 shutil.copyfile(log, folder / "slurm.log")
 
-    def _is_open(self, entry: _Entry) -> bool:
+    def _is_open(self, entry: AwaitedRun) -> bool:
         return self._entries.get(entry.job.run_id) is entry
-
-
-def _is_over(submission: Submission) -> bool:
-    places = map(submission.place, range(len(submission.runs)))
-    return all(place.names() & {"fenced", "over", RECORD} for place in places)
-
-
-def _with_reason(record: RunRecord, entry: _Entry) -> RunRecord:
-    """What SLURM knows of a run that was killed: its memory was over."""
-    if record.state is not RunState.FAILED or entry.state not in {"OUT_OF_MEMORY", *LOST}:
-        return record
-    return replace(record, reason=f"SLURM: {entry.state}: {record.reason}")
