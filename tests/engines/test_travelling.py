@@ -23,6 +23,6 @@ def database() -> Iterator[str]:
     server.close()
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("slurm")
 def test_a_study_goes_to_slurm_to_a_worker_and_back(database: str, tmp_path: Path):
     travel(database, tmp_path, ["slurm"])
