@@ -12,7 +12,7 @@ ALONE = $(shell grep -rlF mark.alone tests --include='test_*.py')
 # Tests start thousands of interpreters. Where this is set, as in many containers, each would compile isorun anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test coverage test-simulations test-engines test-environments test-outside test-slow lint bench clean
+.PHONY: demo test coverage test-simulations test-engines test-environments test-trackers test-outside test-slow package test-packages lint bench clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m virtualenv $(VENV) || { rm -rf $(VENV); \
@@ -43,15 +43,23 @@ test-simulations: $(STAMP)
 
 # Real engines, each started for the tests: SLURM, which root gets from Debian where it is not there. Its tests wait most
 # of their time, so that four processes, each with a cluster of its own, do not disturb each other.
+# Those of Ray, which pip gets, run one by one: a cluster is ten processes.
 test-engines: $(STAMP)
 	@command -v slurmctld >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || \
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends slurmctld slurmd slurm-client >/dev/null; } || \
 	  echo "SLURM could not be installed: its tests are skipped" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]' || \
+	  echo "Ray could not be installed: its tests are skipped" >&2
 	$(BIN)/python -m pytest -m 'engines and not slow' -rs -n 4 tests/engines/test_slurm*.py
+	$(BIN)/python -m pytest -m 'engines and not slow' -rs tests/engines/test_ray*.py
 
 # Environments really made, by pip and by uv where it is in PATH, and the example with packages of a registry.
 test-environments: $(STAMP)
 	$(BIN)/python -m pytest -m slow -rs tests/environments tests/worker/test_switches.py
+
+# Import and export with the real trackers, each in an environment of its own, which is made in .trackers (some GB).
+test-trackers: $(STAMP)
+	$(BIN)/python -m pytest -m slow -rs tests/share
 
 # Public programs as their authors type them, fetched and in environments of their own (some GB, an hour): docs/outside.md.
 test-outside: $(STAMP)
@@ -59,6 +67,16 @@ test-outside: $(STAMP)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+# The wheel and the source distribution, in dist/.
+package:
+	$(PYTHON) -m venv build/tools
+	build/tools/bin/python -m pip install --quiet --disable-pip-version-check build
+	build/tools/bin/python -m build
+
+# Both built twice and looked into, then the wheel alone and with each extra in an environment of its own (some GB).
+test-packages:
+	$(PYTHON) packaging/verify.py $(if $(ONLY),--only $(ONLY))
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

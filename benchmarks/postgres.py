@@ -148,8 +148,10 @@ def _together(task: str, server: Any) -> tuple[float, list[list[str]], str]:
     taken = [answer[1] for answer in answers]
     each = 1000 / sum(map(len, taken))
     workers_ms, server_ms = sum(answer[0] for answer in answers) * each, of_server * each
+    cpus = len(os.sched_getaffinity(0))
+    alone = 1000 * cpus / (workers_ms + server_ms)
     cost = f"each on the disk; {workers_ms:.2f} CPU ms of the workers and {server_ms:.2f} of the server each"
-    cost += f"; load of the machine {os.getloadavg()[0]:.0f}"
+    cost += f", so {alone:,.0f} a second if {cpus} CPUs did nothing else; load of the machine {os.getloadavg()[0]:.0f}"
     return seconds, taken, cost
 
 

@@ -58,7 +58,17 @@ CODES = sorted(
 def test_every_condition_has_its_place_in_the_docs(code):
     pages = (
         DOCS / f"{name}.md"
-        for name in ("statistics", "report-json", "repair", "factors", "claims", "price", "frameworks", "ci")
+        for name in (
+            "statistics",
+            "report-json",
+            "repair",
+            "factors",
+            "claims",
+            "price",
+            "frameworks",
+            "ci",
+            "trackers",
+        )
     )
     assert any(f"`{code}`" in page.read_text() for page in pages)
 

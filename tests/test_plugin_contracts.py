@@ -15,6 +15,7 @@ from isorun.testing.detector_contract import DetectorContract
 from isorun.testing.executor_contract import ExecutorContract
 from isorun.testing.source_contract import SourceContract
 from isorun.testing.store_contract import StoreContract
+from isorun.testing.tracker_contract import TrackerContract
 
 sys.path.append(str(Path(__file__).parent / "plugin_distribution"))
 
@@ -22,6 +23,7 @@ from isorun_example.detector import Overlong
 from isorun_example.executor import Apart
 from isorun_example.source import Gauge
 from isorun_example.store import open_shelf
+from isorun_example.tracker import Slate
 
 
 class TestShelf(StoreContract):
@@ -56,6 +58,12 @@ class TestGauge(SourceContract):
         }
 
 
+class TestSlate(TrackerContract):
+    def leave(self, folder):
+        (folder / "slate.txt").write_text("a acc 0 1700000000000000 0.25\na acc 1 1700000000500000 0.5\n")
+        return Slate(str(folder / "slate.txt")), {"a": {"acc": 0.5}}
+
+
 DISTRIBUTION = Path(__file__).parent / "plugin_distribution"
 PAGE = (Path(__file__).parent.parent / "docs" / "extending.md").read_text()
 PODMAN = f"""#!{sys.executable}
@@ -85,6 +93,7 @@ SHOWN = {
     "source": ("A source of metrics", "", ""),
     "detector": ("A detector", "", ""),
     "engine": ("An engine of searches", "", ""),
+    "tracker": ("A tracker", "", ""),
 }
 
 

@@ -5,6 +5,7 @@ import json
 import pickle
 import subprocess
 import sys
+import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def answers():
     yield stats.decide(TABLE["acc"][:8], TABLE["acc"][8:], direction="higher")
     yield from of_a_study()
     yield of_factors()
+    yield from of_trackers()
     yield of_a_range()
     yield of_a_search()
     yield of_a_paper()
@@ -60,6 +62,14 @@ def answers():
     yield isorun.audit(["python", "train.py"], static=True, folder=corpus / "seen" / "late_seed")
     executor = InstantExecutor(lambda job: Computed({"acc": float(job.seed % 7)}, wall_seconds=1.0 + job.cell.repeat))
     yield isorun.price(["python", "train.py"], runs=4, store=MemoryStore(), executor=executor, folder=corpus)
+
+
+def of_trackers():
+    store = MemoryStore()
+    kept = Path(__file__).parent / "share" / "kept" / "wandb"
+    yield isorun.import_runs(f"wandb:{kept}", store=store)
+    with tempfile.TemporaryDirectory() as folder:
+        yield isorun.export_runs("csv", "digits", to=f"{folder}/told", store=store)
 
 
 def checked_change():
@@ -316,7 +326,7 @@ ASKED = {"value": "acc", "by": "model"}
 WRONG = {
     "run": [{"study": 3}, {"study": None}, {"study": ["w.toml"]}, {"study": "nope.toml"}, {"study": ""}]
     + [{"study": STUDY, name: 3} for name in ("executor", "store", "launch", "devices", "observer", "only")]
-    + [{"study": STUDY, "jobs": wrong} for wrong in ("x", 1.5, True, None)]
+    + [{"study": STUDY, "jobs": wrong} for wrong in ("x", 1.5, True)]
     + [{"study": STUDY, "executor": wrong} for wrong in (None, "", "nope", "nope://x")]
     + [{"study": STUDY, "store": ""}],
     "cells": [{"study": 3}, {"study": None}, {"study": "nope.toml"}, {"study": STUDY, "store": 3}],

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from isorun.repair.racing import Race
     from isorun.reproducing import Reproduction, reproduce
     from isorun.scheduling import Outcome
+    from isorun.share.exporting import Exported, export_runs
+    from isorun.share.importing import Imported, import_runs
     from isorun.study.design import Study
     from isorun.study.records import RunRecord
     from isorun.workflow import analyse, audit, cells, doctor, records, run
@@ -61,8 +63,10 @@ __all__ = [
     "Diagnosis",
     "EnvironmentDescription",
     "EnvironmentDiff",
+    "Exported",
     "FactorEffects",
     "GroupSummary",
+    "Imported",
     "IsorunError",
     "JudgedGain",
     "Leaderboard",
@@ -94,7 +98,9 @@ __all__ = [
     "doctor",
     "env_describe",
     "env_diff",
+    "export_runs",
     "factors",
+    "import_runs",
     "log",
     "mixed_model",
     "power",
@@ -122,8 +128,10 @@ _LAZY = {
     "Diagnosis": "isorun.diagnose",
     "EnvironmentDescription": "isorun.analysis.descriptions",
     "EnvironmentDiff": "isorun.analysis.environments",
+    "Exported": "isorun.share.exporting",
     "FactorEffects": "isorun.analysis.factors",
     "GroupSummary": "isorun.analysis.spreads",
+    "Imported": "isorun.share.importing",
     "IsorunError": "isorun.errors",
     "JudgedGain": "isorun.analysis.planning.claims",
     "Leaderboard": "isorun.analysis.leaderboards.leaderboard",
@@ -154,7 +162,9 @@ _LAZY = {
     "doctor": "isorun.workflow",
     "env_describe": "isorun.describing",
     "env_diff": "isorun.describing",
+    "export_runs": "isorun.share.exporting",
     "factors": "isorun.questions",
+    "import_runs": "isorun.share.importing",
     "mixed_model": "isorun.questions",
     "power": "isorun.questions",
     "price": "isorun.pricing",

@@ -8,6 +8,7 @@
     ├── MissingExtra        an optional part is needed and not installed
     ├── PluginError         a part that another distribution brings is not there or cannot be loaded
     ├── ExecutionError      a run could not be started or watched
+    ├── OtherPlatform       this part of isorun needs Linux
     ├── StoreError          the store cannot be read or written
     │   ├── StoreMissing    there is no store yet
     │   ├── StoreConflict   a second, different record for something already finished
@@ -30,6 +31,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
+import sys
 import types
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -47,6 +49,7 @@ __all__ = [
     "IsorunError",
     "MissingExtra",
     "NothingRecorded",
+    "OtherPlatform",
     "PackageError",
     "PluginError",
     "StoreBusy",
@@ -61,6 +64,8 @@ __all__ = [
     "foreign_errors",
     "harmless",
     "known_names",
+    "lacks_posix",
+    "needs_linux",
     "said_by",
     "without_passwords",
 ]
@@ -122,6 +127,37 @@ class PluginError(IsorunError):
 
 class ExecutionError(IsorunError):
     """A run could not be started or watched."""
+
+
+class OtherPlatform(IsorunError):
+    """A part of isorun needs what only Linux has: it is said at the start, and not by whatever is missing first."""
+
+    def __init__(self, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs Linux",
+            found=f"this is {sys.platform}",
+            allowed=f"here: {_WORKS_ELSEWHERE.get(sys.platform, _WORKS_ELSEWHERE[''])}",
+            hint="a Linux machine, virtual machine or container (the repository has a Containerfile)",
+        )
+
+
+_WORKS_ELSEWHERE: Final = {
+    "darwin": "reports and questions on stores that were made on Linux, and on tables of results from anywhere",
+    "": "questions on tables of results from anywhere (isorun compare runs.csv …)",
+}
+"""What works on another platform; without its name, on all others."""
+_OF_POSIX: Final = frozenset(("fcntl", "grp", "pwd", "resource", "termios"))
+
+
+def needs_linux(purpose: str) -> None:
+    """Refuse what only Linux can do, such as carrying out runs under a keeper."""
+    if sys.platform != "linux":
+        raise OtherPlatform(purpose)
+
+
+def lacks_posix(error: ImportError) -> bool:
+    """Whether a module is missing because this platform has none of its kind."""
+    return sys.platform != "linux" and error.name in _OF_POSIX
 
 
 class StoreError(IsorunError):

@@ -29,6 +29,7 @@ __all__ = [
     "PAPERS",
     "SOURCES",
     "STORES",
+    "TRACKERS",
     "brought",
     "load",
     "make",
@@ -41,6 +42,7 @@ SOURCES: Final = "isorun.sources"
 PAPERS: Final = "isorun.papers"
 DETECTORS: Final = "isorun.detectors"
 ENGINES: Final = "isorun.engines"
+TRACKERS: Final = "isorun.trackers"
 
 
 @cache

@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, of_draws
 from isorun.analysis.evidence.units import (
     REPEAT,
     Counting,
@@ -65,6 +65,9 @@ __all__ = [
     "summarize",
 ]
 
+_STUDIES: Final = (".toml", ".isorun")
+"""Files of these names are studies, all others tables."""
+
 
 @dataclass(frozen=True, slots=True)
 class Results:
@@ -86,6 +89,11 @@ class Results:
         from isorun.study.cells import GROUP_FACTORS
 
         return GROUP_FACTORS
+
+    @property
+    def of_draws(self) -> tuple[Condition, ...]:
+        """What is not known of how the runs of a study were drawn, because a tracker kept them."""
+        return of_draws(self.study.conditions) if self.study else ()
 
     def value(self, chosen: str | None, option: str = "value") -> str:
         """The column with the results: as chosen, or a study's first metric. option: what chooses it is called."""
@@ -181,18 +189,18 @@ def results(data: Any, *, store: str | Path | AbstractStore | None = None, selec
 
 def _analysed(data: Any, store: str | Path | AbstractStore | None) -> StudyResult | None:
     """What the runs of a study say; None for what is none, as a table."""
-    from isorun.session import is_package
-
-    is_name = isinstance(data, (str, Path)) and Path(data).suffix != ".toml" and not is_package(data)
-    if is_name and Path(data).is_file():
-        return None
-    if not isinstance(data, (str, Path)):
+    if isinstance(data, (str, Path)):
+        if Path(data).suffix not in _STUDIES and Path(data).is_file():
+            return None
+    else:
         from isorun.study.design import Study
 
         if not isinstance(data, Study):
             return None
     from isorun import workflow
+    from isorun.session import is_package
 
+    is_name = isinstance(data, (str, Path)) and Path(data).suffix != ".toml" and not is_package(data)
     return workflow.analyse_kept(str(data), store=store) if is_name else workflow.analyse_runs(data, store=store)
 
 
@@ -294,13 +302,14 @@ def summarize(
     part = _part(
         data, Asked(value, where=where, drop_missing=drop_missing, unit=unit, store=store, selection=selection)
     )
-    return summarize_table(
+    summaries = summarize_table(
         part.table,
         value=part.found.value(value),
         by=part.found.factors if by is None else by,
         drop_missing=drop_missing,
         unit=part.counting,
     )
+    return replace(summaries, about_draws=part.found.of_draws)
 
 
 def groups_of(data: Any, asked: Asked, by: str | Sequence[str] | None = None) -> tuple[Group, ...]:
@@ -411,10 +420,10 @@ def mixed_model(
     from isorun.analysis.mixed.checks import with_checks
     from isorun.analysis.mixed.model import mixed_model as fit_model
 
-    table = results(data, store=store, selection=selection).table.where(where or {})
-    return with_checks(
+    found = results(data, store=store, selection=selection)
+    checked = with_checks(
         fit_model(
-            table.typed(),
+            found.table.where(where or {}).typed(),
             formula,
             reml=reml,
             ddf=ddf,
@@ -423,6 +432,7 @@ def mixed_model(
             missing="drop" if drop_missing else "error",
         )
     )
+    return replace(checked, conditions=(*found.of_draws, *checked.conditions))
 
 
 def power(

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from isorun.errors import IsorunError, NothingRecorded, StudyError, UsageError
+from isorun.errors import IsorunError, NothingRecorded, StudyError, UsageError, needs_linux
 from isorun.scheduling import AbstractAgenda, CellList, Observer, Outcome, carry_out, observer_of
 from isorun.session import (
     ExecutorOptions,
@@ -168,7 +168,7 @@ def run(
     study: Study | str | Path,
     *,
     store: Store = None,
-    jobs: int = 1,
+    jobs: int | None = None,
     launch: str = "auto",
     devices: str = "auto",
     executor: str | AbstractExecutor = "local",
@@ -180,11 +180,11 @@ def run(
     """Carry out what is missing of the study and keep its records; what there is to know is in its `conditions`.
 
     store: where records are kept, a folder or a URL; `.isorun` beside the study when not given. executor: what carries
-    out the runs, `local` or a name that an installed distribution brings. jobs: runs at a time. launch: "auto", "warm"
-    (forked from a server that imported the frameworks) or "fresh" (the reference). devices: "auto", "none" or those
-    that may be used ("0,1"). only: which cells; all when not given. keep_study: keep the study in its store, so that it
-    can be reported on by its name. detach: on a cluster, return as soon as the runs are queued; the same call comes
-    back to them.
+    out the runs, `local`, `ray`, `slurm`, or a name that an installed distribution brings. jobs: runs at a time; one
+    here and as many as fit on a cluster when not given. launch: "auto", "warm" (forked from a server that imported the
+    frameworks) or "fresh" (the reference). devices: "auto", "none" or those that may be used ("0,1"). only: which
+    cells; all when not given. keep_study: keep the study in its store, so that it can be reported on by its name.
+    detach: on a cluster, return as soon as the runs are queued; the same call comes back to them.
     """
     with opened(study, store) as (declared, place):
         options = session_of(declared, store=place, executor=executor, jobs=jobs, launch=launch, devices=devices)
@@ -342,7 +342,7 @@ def session_of(
     *,
     store: Store = None,
     executor: str | AbstractExecutor = "local",
-    jobs: int = 1,
+    jobs: int | None = None,
     launch: str = "auto",
     devices: str = "auto",
     python: str = "",
@@ -352,6 +352,13 @@ def session_of(
     Searches, environments of other kinds than the interpreter, and commands are looked at before: what is refused then
     leaves nothing.
     """
+    if study.imported:
+        raise StudyError(
+            f"the runs of the study {study.name} were imported from {study.imported.tracker}: isorun cannot make more",
+            hint="make more with the tracker, then isorun import again; isorun run -- COMMAND makes runs under control",
+        )
+    if executor == "local":
+        needs_linux("carrying out runs")
     if study.searches:
         from isorun.repair.agenda import refuse_unready
 
@@ -455,6 +462,8 @@ def audit(
 
     static: run nothing. seconds, steps: the run is stopped after so long, or after so many steps of an optimizer.
     """
+    if not static:
+        needs_linux("a run that is looked at (isorun audit without --static)")
     from isorun.diagnose.audit import Audit, examine_source, read_program, without_collection
     from isorun.diagnose.audit.patching import patch_for
 

@@ -1,132 +1,25 @@
-"""One study that begins on this machine, goes on wherever runs can be carried out, and comes back: every cell once."""
+"""A study that begins here, is copied to a database, is taken by workers and comes back: every cell once."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import shutil
+import subprocess
+import sys
 from pathlib import Path
 
-import pytest
-from postgres_server import Server
-
-import isorun
 from isorun.session import open_store
-from isorun.store import AbstractStore
-from isorun.study.cells import cells_of
-from isorun.study.records import record_digest
+from travelling_study import made_project, travel
 from typed_commands import typed
 
-STUDY = """
-name = "travelling"
-levels = ["fixed-seed"]
-seeds = [1, 2]
-repeats = {repeats}
-[approaches.a]
-command = "sh train.sh {{seed}} {{repeat}}"
-[approaches.b]
-command = "sh train.sh {{seed}} {{repeat}} --more"
-[metrics.accuracy]
-direction = "higher"
-"""
-TRAIN = 'echo "$@" >> ../trainings\necho "accuracy: 0.$1$2"\n'
+
+def test_a_study_goes_from_a_folder_to_a_database_to_a_worker_and_back(database: str, tmp_path: Path):
+    """`tests/engines/test_travelling.py` takes it to the engines of clusters as well."""
+    travel(database, tmp_path)
 
 
-def engines() -> list[str]:
-    """The engines of clusters that are here, in the order in which the study visits them."""
-    there = {"ray": importlib.util.find_spec("ray") is not None, "slurm": shutil.which("sbatch") is not None}
-    from isorun.session import _OWN_EXECUTORS
-
-    return [name for name, is_here in there.items() if is_here and name in _OWN_EXECUTORS]
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "train.sh").write_text(TRAIN)
-    declare(folder, 6)
-    return folder
-
-
-def declare(folder: Path, repeats: int) -> None:
-    (folder / "study.toml").write_text(STUDY.format(repeats=repeats))
-
-
-def typed_json(*words: object, cwd: Path) -> dict:
-    done = typed(*words, "--json", cwd=cwd)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def digests(place: str | Path) -> dict[str, bytes]:
-    with open_store(str(place), create=False) as store:
-        return {record.run_id: record_digest(record) for record in store.records()}
-
-
-def executors(store: AbstractStore) -> dict[int, set[str]]:
-    """Who made the runs of each repeat."""
-    found: dict[int, set[str]] = {}
-    for record in store.records():
-        found.setdefault(record.cell.repeat, set()).add(record.where.get("executor", "local"))
-    return found
-
-
-def test_a_study_goes_from_here_to_every_executor_and_a_worker_and_back(
-    postgres: Server, database: str, project: Path, tmp_path: Path
-):
-    study = isorun.Study.load(project / "study.toml")
-    there, elsewhere = project / ".isorun", tmp_path / "elsewhere"
-    # Begun here, in a folder.
-    assert isorun.run(study, only=lambda cell: cell.repeat == 0).count("finished") == 4
-    assert typed_json("store", "copy", there, database, cwd=project)["records"]["copied"] == 4
-    # Goes on where there is an engine, each with a part of it.
-    visited = {0: {"local"}}
-    for repeat, engine in enumerate(engines(), start=1):
-        made = isorun.run(
-            study, store=database, executor=engine, only=lambda cell, repeat=repeat: cell.repeat == repeat
-        )
-        assert made.count("finished") == 4, made
-        visited[repeat] = {engine}
-    # By this machine's own executor in the same store, and then by a worker that has the folder in another place.
-    later = len(visited)
-    made = isorun.run(study, store=database, only=lambda cell: cell.repeat == later)
-    assert made.count("finished") == 4
-    visited[later] = {"local"}
-    project.rename(elsewhere)
-    taken = typed_json("worker", database, "--folder", f"travelling={elsewhere}", cwd=tmp_path)
-    left = 4 * (6 - len(visited))
-    assert (taken["finished"], [one["code"] for one in taken["warnings"]]) == (left, [])
-    visited |= {repeat: {"worker"} for repeat in range(len(visited), 6)}
-    # And back: all of it is in the folder, nothing is made again, and what is declared now goes on here.
-    back = typed_json("store", "copy", database, elsewhere / ".isorun", cwd=elsewhere)
-    assert (back["records"], back["conflicts"]) == ({"copied": 20, "there_already": 4}, [])
-    assert digests(database) == digests(elsewhere / ".isorun")
-    again = typed_json("run", "study.toml", cwd=elsewhere)
-    assert (again["finished"], again["reused"]) == (0, 24)
-    declare(elsewhere, 7)
-    more = typed_json("run", "study.toml", cwd=elsewhere)
-    assert (more["finished"], more["reused"]) == (4, 24)
-    visited[6] = {"local"}
-    with open_store(str(elsewhere / ".isorun")) as store:
-        assert executors(store) == visited
-        whole = isorun.Study.load(elsewhere / "study.toml")
-        runs = sorted(record.run_id for record in store.records())
-        assert runs == sorted(f"{cell.id}-1" for cell in cells_of(whole))
-    begun = (tmp_path / "trainings").read_text().splitlines()
-    assert len(begun) == len(set(begun)) == 28
-    report = typed_json("report", "study.toml", cwd=elsewhere)
-    told = [warning for warning in report["warnings"] if warning["code"] == "made-in-several-places"]
-    assert bool(told) == bool(engines())  # a worker is this machine's own executor
-
-
-def test_two_workers_and_a_run_share_a_study_of_which_each_cell_is_made_once(
-    database: str, project: Path, tmp_path: Path
-):
+def test_two_workers_and_a_run_share_a_study_of_which_each_cell_is_made_once(database: str, tmp_path: Path):
     """At the same time, as three processes, one of which is the command that declared it."""
-    import subprocess
-    import sys
-
+    project = made_project(tmp_path / "project")
     assert typed("run", "study.toml", "--store", database, "--queue", cwd=project).returncode == 0
     command = [sys.executable, "-m", "isorun"]
     words = (["worker", database, "--json"], ["worker", database, "--json"])

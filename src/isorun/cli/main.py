@@ -20,7 +20,15 @@ from typing import Final, NoReturn
 
 from isorun import __version__
 from isorun.cli import waiting
-from isorun.errors import IsorunError, UsageError, harmless, known_names, without_passwords
+from isorun.errors import (
+    IsorunError,
+    OtherPlatform,
+    UsageError,
+    harmless,
+    known_names,
+    lacks_posix,
+    without_passwords,
+)
 
 __all__ = ["COMMANDS", "main"]
 
@@ -48,6 +56,8 @@ COMMANDS: Final = {
     "repair": "what is wrong with an AutoML search, what to try next, and going on with it",
     "reproduce": "run a paper's own design, and show its tables with our numbers beside theirs",
     "data": "the data sets of the papers: list them, get them, find them",
+    "import": "take the runs of MLflow, W&B, TensorBoard, Optuna, trackio, Aim or a table into a study",
+    "export": "write a study's runs for MLflow, W&B, or anyone: Parquet and CSV",
     "pack": "one file that holds a study: runs, environment, code; the same study, the same bytes",
     "verify": "is a package whole, what is in it, and who signed it?",
     "keys": "keys to sign packages with, and keys of others that you trust",
@@ -55,7 +65,10 @@ COMMANDS: Final = {
     "scan": "show which metrics would be read from a training's output, or from a run of it",
 }
 _COMPUTATIONS: Final = frozenset(
-    {"report", "summarize", "compare", "mixed", "power", "claim", "rank", "factors", "agree", "pack", "verify"}
+    {
+        *("report", "summarize", "compare", "mixed", "power", "claim", "rank", "factors", "agree"),
+        *("import", "export", "pack", "verify"),
+    }
 )
 """Commands that may take long without a progress of their own."""
 _MAY_BE_EMPTY: Final = frozenset({"a", "b", "control"})
@@ -80,6 +93,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except IsorunError as error:
         _complain(error.message())
         return 2 if isinstance(error, UsageError) else 1
+    except ImportError as error:
+        if not lacks_posix(error):
+            raise
+        _complain(OtherPlatform(f"isorun {words[0]}").message())
+        return 1
     except KeyboardInterrupt:
         _complain("interrupted")
         return 130

@@ -29,7 +29,7 @@ def _verdict(result: AgreementTable) -> Iterator[str]:
         )
     else:
         yield "No two sides can be compared in order: the runs of a side are all the same."
-    yield from evidence_sentences(result.sides)
+    yield from evidence_sentences(result.sides, result.conditions)
     if result.decimals is not None:
         changed = [_change(change) for change in result.rank_changes]
         said = f": {'; '.join(changed)}" if changed else " changes no order of the sides"

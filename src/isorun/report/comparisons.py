@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from isorun.analysis.comparison import Comparison
-from isorun.analysis.evidence import Condition, voided
+from isorun.analysis.evidence import SEED_FROM_PARAMETER, UNITS_UNKNOWN, Condition, of_draws, voided
 from isorun.analysis.evidence.units import Units, counted
 from isorun.analysis.samples import Interval, Significance
 from isorun.analysis.sequential import Decision, PathPoint
@@ -15,18 +15,38 @@ from isorun.report import UNKNOWN, Column, Listing, Table, View, count, decimals
 if TYPE_CHECKING:
     from isorun.analysis.planning.power import PowerResult  # its tests load what a decision does not need
 
-__all__ = ["ROWS_COUNT", "comparison_view", "decision_view", "evidence_sentences", "power_view", "spoken"]
+__all__ = [
+    "ROWS_COUNT",
+    "comparison_view",
+    "decision_view",
+    "draw_sentences",
+    "evidence_sentences",
+    "power_view",
+    "spoken",
+]
 
 ROWS_COUNT: Final = "Every row counts as an independent run; --unit COLUMN names what was drawn, if that is not so."
 
 
-def evidence_sentences(sides: Mapping[str, Units]) -> list[str]:
-    """How runs became units, and what that leaves the answer to be about."""
+_OF_DRAWS: Final = {
+    UNITS_UNKNOWN: "Units are unknown: the runs come from a tracker that tells no seed, and each counts as one draw.",
+    SEED_FROM_PARAMETER: "Seeds are what a parameter of the imported runs says; whether they were used is not known.",
+}
+
+
+def draw_sentences(conditions: Iterable[Condition]) -> list[str]:
+    """What is not known of how imported runs were drawn: a verdict says it itself."""
+    return list(dict.fromkeys(_OF_DRAWS[one.code] for one in of_draws(conditions)))
+
+
+def evidence_sentences(sides: Mapping[str, Units], conditions: Iterable[Condition] = ()) -> list[str]:
+    """How runs became units, what is not known of that, and what it leaves the answer to be about."""
     said = {name: counted(units) for name, units in sides.items()}
     first = next(iter(sides.values()))
     sentences = [_counts(sides, said)]
     if first.noun == "row":
         sentences.append(ROWS_COUNT)
+    sentences += draw_sentences(conditions)
     if first.noun == "repeat":
         sentences.append(f"This is {first.about}: other seeds may say otherwise.")
     return sentences
@@ -53,7 +73,7 @@ def decision_view(
     warnings: Sequence[Condition] = (),
 ) -> View:
     """The verdict, what it rests on, its error rate, and the path that led there."""
-    evidence = evidence_sentences(units) if units else []
+    evidence = evidence_sentences(units, warnings) if units else []
     # A claim that is not made has no error rate.
     error = [] if voided(warnings) else [decision.error_statement]
     shown = (*warnings, *decision.conditions)
@@ -116,7 +136,7 @@ def power_view(result: PowerResult) -> View:
         ("error rate", f"{result.alpha:g}"),
     )
     table = Table("power", f"power of the {result.test} test", (Column("quantity", key=True), Column("value")), rows)
-    evidence = evidence_sentences(result.units) if result.units else []
+    evidence = evidence_sentences(result.units, result.conditions) if result.units else []
     return View((result.sentence, *evidence), (table,), result.conditions)
 
 
@@ -130,7 +150,7 @@ def comparison_view(result: Comparison) -> View:
 def _verdict(result: Comparison) -> list[str]:
     sentences = [
         spoken(result.decision),
-        *evidence_sentences({side.name: side.units for side in (result.a, result.b)}),
+        *evidence_sentences({side.name: side.units for side in (result.a, result.b)}, result.all_conditions),
     ]
     if result.paired is not None and result.decision.pairing is not None:
         change = result.paired.t

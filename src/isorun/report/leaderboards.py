@@ -9,7 +9,7 @@ from isorun.analysis.evidence import voided
 from isorun.analysis.leaderboards.compare_many import PairOutcome
 from isorun.analysis.leaderboards.leaderboard import Leaderboard, Standing
 from isorun.report import UNKNOWN, Column, Table, View, count, fixed, p_value, percentage, significant, whole
-from isorun.report.comparisons import ROWS_COUNT
+from isorun.report.comparisons import ROWS_COUNT, draw_sentences
 
 __all__ = ["leaderboard_view"]
 
@@ -37,6 +37,7 @@ def _verdict(board: Leaderboard) -> Iterator[str]:
         yield _first(leading[0], board)
     yield _test(board)
     yield _evidence(board)
+    yield from draw_sentences(board.conditions)
 
 
 def _evidence(board: Leaderboard) -> str:

@@ -13,7 +13,7 @@ import sqlite3
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -27,7 +27,21 @@ from isorun.sources.tensorboard import MalformedMessage, TornRecord, fields
 from isorun.study import Sources
 from isorun.study.records import Note
 
-__all__ = ["read_database", "read_mlflow_metric", "read_notebook", "read_wandb"]
+__all__ = [
+    "DATABASE",
+    "WANDB_LOG",
+    "mlflow_row",
+    "opened_database",
+    "read_database",
+    "read_mlflow_metric",
+    "read_notebook",
+    "read_wandb",
+    "wandb_records",
+]
+
+DATABASE: Final = b"SQLite format 3\0"
+WANDB_LOG: Final = b":W&B"
+"""What files of these kinds begin with."""
 
 _CLOCK_SLACK_SECONDS: Final = 1.0
 
@@ -57,13 +71,13 @@ def read_mlflow_metric(path: Path, file: FileRead) -> Found:
     for number, line in enumerate(lines[:MOST_ROWS], start=1):
         if not line.endswith("\n") and not file.whole:
             continue
-        row = _mlflow_row(line.split())
+        row = mlflow_row(line.split())
         if row and _is_of_this_run(row[0], file):
             columns.add_row(number, {name: row[1], "step": row[2], "timestamp": row[0]})
     return columns.found()
 
 
-def _mlflow_row(words: list[str]) -> tuple[float, float, float] | None:
+def mlflow_row(words: list[str]) -> tuple[float, float, float] | None:
     """Seconds since 1970, value and step; versions differ in what follows."""
     try:
         return (int(words[0]) / 1000, float(words[1]), float(words[2]) if len(words) > 2 else 0.0)
@@ -89,34 +103,53 @@ def read_database(path: Path, file: FileRead) -> Found:
     """The metrics of a database of MLflow or trackio that were logged since the run began."""
     try:
         with path.open("rb") as opened:
-            if opened.read(16) != b"SQLite format 3\0":
+            if opened.read(16) != DATABASE:
                 return _noted("files.no-metrics", f"{file.shown} is no SQLite database")
-        log = Path(f"{path}-wal")
-        has_log = log.is_file() and log.stat().st_size > 0
-        try:  # where no log is left, nothing is to be made beside the database either
-            return _ask(path, file, "mode=ro" if has_log else "mode=ro&immutable=1")
+        try:
+            with opened_database(path) as database:
+                return _ask(database, file)
         except sqlite3.OperationalError:  # somebody holds a lock, or its log cannot be opened
-            return _ask(path, file, "mode=ro&immutable=1")
+            with opened_database(path, without_log=True) as database:
+                return _ask(database, file)
     except (OSError, sqlite3.Error, ValueError, OverflowError) as error:  # its words on what is damaged may be no text
         return _unreadable(file, error)
 
 
-def _ask(path: Path, file: FileRead, how: str) -> Found:
-    place = f"file:{quote(str(path.absolute()))}?{how}"
-    with closing(sqlite3.connect(place, uri=True, timeout=_BUSY_SECONDS)) as database:
-        steps = iter(range(_MOST_STEPS))
-        database.set_progress_handler(lambda: next(steps, None) is None, 1_000)
-        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
+@contextmanager
+def opened_database(
+    path: Path,
+    *,
+    without_log: bool = False,
+    steps: int = _MOST_STEPS,
+    longest: int = _LONGEST_TEXT,
+    patience: float = _BUSY_SECONDS,
+) -> Iterator[sqlite3.Connection]:
+    """A database that somebody else wrote, for reading alone: what it asks for is bounded, and it can call nothing.
+
+    without_log: as its file is now, whoever writes to it. Where no log is left, nothing is made beside it either.
+    steps: of a thousand instructions each, for all that is asked. longest: text. patience: seconds to wait for writers.
+    """
+    log = Path(f"{path}-wal")
+    has_log = not without_log and log.is_file() and log.stat().st_size > 0
+    place = f"file:{quote(str(path.absolute()))}?{'mode=ro' if has_log else 'mode=ro&immutable=1'}"
+    with closing(sqlite3.connect(place, uri=True, timeout=patience)) as database:
+        left = iter(range(steps))
+        database.set_progress_handler(lambda: next(left, None) is None, 1_000)
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
         database.text_factory = lambda data: data.decode("utf-8", "replace")
         database.execute("PRAGMA trusted_schema = OFF")  # a schema may call functions
-        known = database.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'metrics'")
-        if not known.fetchone()[0]:  # a view of that name may be any program
-            return _noted("files.no-metrics", f"{file.shown} has no table of metrics")
-        names = {row[1] for row in database.execute("PRAGMA table_info(metrics)")}
-        if names >= _MLFLOW:
-            return _of_runs(_mlflow_rows(database, file), file)
-        if names >= _TRACKIO:
-            return _of_runs(_trackio_rows(database, file), file)
+        yield database
+
+
+def _ask(database: sqlite3.Connection, file: FileRead) -> Found:
+    known = database.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'metrics'")
+    if not known.fetchone()[0]:  # a view of that name may be any program
+        return _noted("files.no-metrics", f"{file.shown} has no table of metrics")
+    names = {row[1] for row in database.execute("PRAGMA table_info(metrics)")}
+    if names >= _MLFLOW:
+        return _of_runs(_mlflow_rows(database, file), file)
+    if names >= _TRACKIO:
+        return _of_runs(_trackio_rows(database, file), file)
     return _noted("files.no-metrics", f"{file.shown} has a table of metrics that neither MLflow nor trackio made")
 
 
@@ -183,7 +216,6 @@ def _of_runs(rows: _Rows, file: FileRead) -> Found:
 
 # Weights & Biases: records of protocol buffers in the framing of LevelDB's log, in blocks of 32 KiB.
 
-_MAGIC: Final = b":W&B"
 _FILE_HEADER: Final = 7
 _BLOCK: Final = 32_768
 _RECORD_HEADER: Final = struct.Struct("<IHB")
@@ -201,9 +233,9 @@ def read_wandb(path: Path, file: FileRead) -> Found:
     summary: dict[str, float] = {}
     try:
         with path.open("rb") as opened:
-            if opened.read(_FILE_HEADER)[:4] != _MAGIC:
+            if opened.read(_FILE_HEADER)[:4] != WANDB_LOG:
                 return _noted("files.no-metrics", f"{file.shown} is no log of Weights & Biases")
-            for number, record in enumerate(_wandb_records(opened), start=1):
+            for number, record in enumerate(wandb_records(opened), start=1):
                 for kind, _, content in fields(record):
                     if kind == _HISTORY and isinstance(content, bytes):
                         columns.add_row(number, dict(_items(content)))
@@ -228,7 +260,7 @@ def read_wandb(path: Path, file: FileRead) -> Found:
     )
 
 
-def _wandb_records(file: BinaryIO) -> Iterator[bytes]:
+def wandb_records(file: BinaryIO) -> Iterator[bytes]:
     """Records that are whole; raises TornRecord where one is not."""
     position, size = _FILE_HEADER, 0
     parts: list[bytes] = []

@@ -254,6 +254,9 @@ def drawn_configs(config: Config) -> Iterator[tuple[str, dict[str, ConfigValue]]
 
 
 def _all_cells(study: Study, key: bytes | None) -> Iterator[Cell]:
+    if study.imported:
+        yield from study.imported.cells()
+        return
     if study.searches:
         from isorun.study.searches import proposed_cells  # noqa: PLC0415 - most studies have none
 

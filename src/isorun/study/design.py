@@ -35,6 +35,7 @@ from isorun.worker.redaction import redacted_argv
 
 if TYPE_CHECKING:
     from isorun.study.factors import FactorDesign
+    from isorun.study.imported import ImportedRuns
     from isorun.study.searches import Proposed, SearchDesign
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "document_without_secrets",
     "extended",
     "extends",
+    "imported_study",
     "kept_study",
     "load_study",
     "only_looked_at",
@@ -121,6 +123,7 @@ class Study:
     searches: for configs, by name: the study's cells are then those that its searches proposed so far (`proposed`,
     which the store keeps). The only one is given as `search`, and has no name.
     factors: a design that its environments were made from; None where they were declared one by one.
+    imported: of a study whose runs come from a tracker, these runs: its cells are theirs, and no others can be made.
     file: the study file that declares it; empty where none does.
     """
 
@@ -143,6 +146,7 @@ class Study:
     known_as: Mapping[str, str] = field(compare=False, repr=False)
     asked: tuple[AskedRuns, ...] = field(compare=False, repr=False)
     proposed: tuple[Proposed, ...] = field(compare=False, repr=False)
+    imported: ImportedRuns | None = field(compare=False, repr=False)
     file: str = field(compare=False, repr=False)
 
     def __repr__(self) -> str:
@@ -203,6 +207,7 @@ class Study:
             "known_as": {},
             "asked": (),
             "proposed": (),
+            "imported": None,
             "file": "",
         }
         for key, value in parsed.items():
@@ -485,7 +490,8 @@ def document_without_secrets(study: Study) -> dict[str, Any]:
     for environment in document["environments"].values():
         environment["env"] = {name: recordable(name, value) for name, value in environment["env"].items()}
     hashes, asked = _hashes(study), [item.to_json() for item in study.asked]
-    also = {"withheld": hashes, "asked": asked, "known_as": dict(study.known_as)}
+    imported = study.imported.to_json() if study.imported else {}
+    also = {"withheld": hashes, "asked": asked, "known_as": dict(study.known_as), "imported": imported}
     return {**document, **{name: value for name, value in also.items() if value}}
 
 
@@ -500,13 +506,31 @@ def kept_study(document: dict[str, Any], folder: Path, name: str) -> Study:
     if not isinstance(hashes, dict) or not all(isinstance(items, dict) for items in hashes.values()):
         raise StudyError("withheld: it is no table of hashes", found=repr(hashes))
     known_as = parsing.as_mapping(document.get("known_as", {}), "known_as")
-    own = {"withheld", "asked", "known_as", "file", "code"}
+    own = {"withheld", "asked", "known_as", "file", "code", "imported"}
     declared = {key: value for key, value in document.items() if key not in own}
     study = _with(study_from_document(declared, folder, name), kept=True)
     items = parsing.as_list(document.get("asked", []), "asked", "a list of what was asked")
     parts = [changed(study, **parsing.as_table(item, "asked", ("levels", "seeds", "repeats"))) for item in items]
     asked = tuple(asked for part in parts for asked in _asked_of(part))
-    return _with(study, withheld=hashes, asked=asked, known_as=known_as)
+    kept = _with(study, withheld=hashes, asked=asked, known_as=known_as)
+    if "imported" not in document:
+        return kept
+    from isorun.study.imported import imported_runs  # noqa: PLC0415 - most studies have none
+
+    return _with(kept, imported=imported_runs(document["imported"]))
+
+
+def imported_study(name: str, imported: ImportedRuns, metrics: Mapping[str, Any], folder: Path) -> Study:
+    """The study that runs of a tracker make up."""
+    approaches = dict.fromkeys(run.approach for run in imported.runs)
+    study = Study(
+        _checked(name),
+        approaches={approach: ["imported", imported.tracker] for approach in approaches},
+        levels=list(dict.fromkeys(str(run.level) for run in imported.runs)) or [Level.DEFAULT],
+        metrics=metrics,
+        folder=folder,
+    )
+    return _with(study, imported=imported, kept=True)
 
 
 def extended(study: Study, level: Level, units: int, *, of_one_seed: bool = False) -> Study:
@@ -526,7 +550,8 @@ def changed(study: Study, **changes: object) -> Study:
     made = study_from_document({**document_of(study), **changes}, Path(study.folder), study.name)
     made = _with(made, file=study.file)
     same = not {"approaches", "environments"} & set(changes)
-    return _with(made, withheld=study.withheld, kept=study.kept, known_as=study.known_as) if same else made
+    own = {"withheld": study.withheld, "kept": study.kept, "known_as": study.known_as, "imported": study.imported}
+    return _with(made, **own) if same else made
 
 
 def only_looked_at(study: Study, asked: str) -> Study:

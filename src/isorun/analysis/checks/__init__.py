@@ -401,11 +401,6 @@ def _evidence_conditions(item: GroupEvidence, margin: Margin) -> tuple[Condition
             f"{some(item.baseline.failed, 'run')} of the baseline did not finish: those that did may be the better ones"
         )
         found.append(Condition("baseline-failed", message, "make the baseline again", (item.name,)))
-    if item.baseline.failed:
-        message = (
-            f"{some(item.baseline.failed, 'run')} of the baseline did not finish: those that did may be the better ones"
-        )
-        found.append(Condition("baseline-failed", message, "make the baseline again", (item.name,)))
     typical = abs(item.baseline.mean or 0.0)
     if typical and margin.size >= _WIDE * typical:
         message = f"the margin of {margin.words} is half of the value itself or more: hardly a drop would be found"

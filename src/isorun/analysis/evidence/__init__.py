@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["Condition", "first_of", "noted", "some", "voided"]
+__all__ = ["SEED_FROM_PARAMETER", "UNITS_UNKNOWN", "Condition", "first_of", "noted", "of_draws", "some", "voided"]
+
+UNITS_UNKNOWN: Final = "units-unknown"
+SEED_FROM_PARAMETER: Final = "seed-from-parameter"
+"""Of runs that a tracker kept: what they drew is not known, or known by what a parameter is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,11 @@ class Condition:
 def voided(conditions: Iterable[Condition]) -> Condition | None:
     """The first condition under which no claim may be made; None where claims stand."""
     return next((condition for condition in conditions if condition.voids), None)
+
+
+def of_draws(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    """Those that say what is not known of how runs were drawn: they go with every answer, in its own words."""
+    return tuple(one for one in conditions if one.code in (UNITS_UNKNOWN, SEED_FROM_PARAMETER))
 
 
 def noted(notes: Iterable[str]) -> tuple[Condition, ...]:

@@ -276,12 +276,16 @@ _FEW = 5
 
 @dataclass(frozen=True, slots=True)
 class Summaries(Told, Sequence[GroupSummary]):
-    """The summaries of all groups, ordered by label. value: the name of what is summarized."""
+    """The summaries of all groups, ordered by label. value: the name of what is summarized.
+
+    about_draws: what is not known of how the runs were drawn, where a tracker kept them.
+    """
 
     told_as: ClassVar[str] = "summaries"
 
     value: str
     groups: tuple[GroupSummary, ...]
+    about_draws: tuple[Condition, ...] = ()
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -297,7 +301,7 @@ class Summaries(Told, Sequence[GroupSummary]):
     def all_conditions(self) -> tuple[Condition, ...]:
         """What is said of any group, once, and what their numbers of runs leave open."""
         own = {condition.message: condition for item in self.groups for condition in item.conditions}
-        return (*own.values(), *self._few_runs(), *self._left_out())
+        return (*self.about_draws, *own.values(), *self._few_runs(), *self._left_out())
 
     def _few_runs(self) -> Iterator[Condition]:
         few = [self.name_of(item) for item in self.groups if item.n < _FEW]

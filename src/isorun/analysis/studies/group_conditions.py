@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from isorun.analysis.evidence import Condition, first_of, some
+from isorun.analysis.evidence import SEED_FROM_PARAMETER, UNITS_UNKNOWN, Condition, first_of, some
 from isorun.analysis.evidence.judged import MetricKind, is_bookkeeping, kind_of
 from isorun.analysis.evidence.provenance import SOURCES, changed_facts, distinct, effective, files_of
 from isorun.analysis.evidence.run_units import (
@@ -27,6 +27,7 @@ from isorun.analysis.evidence.run_units import (
 )
 from isorun.analysis.studies.group_result import GroupKey
 from isorun.study.cells import Level
+from isorun.study.imported import IMPORTED
 from isorun.study.records import RunRecord
 
 __all__ = ["AT_ONCE", "GROUP_CHECKS", "NO_STREAMS", "independent_draws", "why_merged"]
@@ -55,6 +56,27 @@ def _hook_never_started(key: GroupKey, records: Sequence[RunRecord], _units: Run
             "hook-never-started",
             f"in {len(silent)} of {some(len(records), 'run')} no Python process loaded isorun's worker: {consequence}",
             "start Python without -I, -E or -S, and do not clear PYTHONPATH; then run again",
+        )
+
+
+def _imported(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    """Runs of a tracker: what they drew is not known, or only by what a parameter is called."""
+    foreign = [record for record in records if record.launch == IMPORTED]
+    trackers = " and ".join(sorted({record.cell.command[1] for record in foreign}))
+    unseeded = [record for record in foreign if record.cell.seed is None]
+    if unseeded:
+        yield Condition(
+            UNITS_UNKNOWN,
+            f"the runs were imported from {trackers}, which tells no seed: what was drawn independently is not known, "
+            "each run counts as one unit, and an error rate holds only if each drew anew",
+            "isorun import … --seed PARAMETER --name NAME, where a parameter has the seed",
+        )
+    if len(unseeded) < len(foreign):
+        yield Condition(
+            SEED_FROM_PARAMETER,
+            f"the runs were imported from {trackers}, and their seeds are what a parameter says: that the training "
+            "used them is not known",
+            "isorun import … --seed none --name NAME, where the parameter is something else",
         )
 
 
@@ -527,6 +549,7 @@ def _answers(record: RunRecord) -> Iterator[str]:
 
 
 GROUP_CHECKS: Final[Sequence[GroupCheck]] = (
+    _imported,
     _hook_never_started,
     _not_independent,
     _seed_fixed_in_part,

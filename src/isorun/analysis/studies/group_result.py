@@ -28,6 +28,7 @@ from isorun.analysis.studies.selection import (
 from isorun.analysis.studies.study_metrics import WeakRule
 from isorun.study.cells import Level
 from isorun.study.design import Selection
+from isorun.study.imported import IMPORTED
 from isorun.study.records import RunRecord, RunState, states
 
 __all__ = [
@@ -310,12 +311,14 @@ def _in_order(classes: Iterable[str]) -> list[str]:
 
 
 def _cost(finished: Sequence[RunRecord]) -> Cost:
+    """Trackers tell when a run began and ended, and nothing of CPU time and memory."""
+    measured = [record for record in finished if record.launch != IMPORTED]
     return Cost(
         wall_seconds=spread(record.wall_seconds for record in finished),
         startup_seconds=spread(run.startup_seconds for run in finished if run.startup_seconds is not None),
         training_seconds=spread(training_seconds(record) for record in finished),
-        cpu_seconds=spread(record.cpu_seconds for record in finished),
-        peak_memory_bytes=spread(record.peak_memory_bytes for record in finished),
+        cpu_seconds=spread(record.cpu_seconds for record in measured),
+        peak_memory_bytes=spread(record.peak_memory_bytes for record in measured),
     )
 
 

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Final, Protocol
 import numpy as np
 
 from isorun.analysis import Told
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, of_draws
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.provenance import between_sides
 from isorun.analysis.pairwise import levene
@@ -37,6 +37,7 @@ from isorun.analysis.studies.study_provenance import ProvenanceFact, study_prove
 from isorun.errors import InputError, NothingRecorded, known_names
 from isorun.study.cells import GROUP_FACTORS, Level, cells_of
 from isorun.study.design import Metric, Selection, Study
+from isorun.study.imported import IMPORTED
 from isorun.study.records import RunRecord, RunState, states
 
 __all__ = [
@@ -157,7 +158,7 @@ def analyse_recorded(
         analyse_group(key, runs, planned=planned.get(key, 0), metrics=judged, selections=chosen, weak=weak)
         for key, runs in by_group.items()
     )
-    evidence = StudyFacts(groups, _by_group(by_group, finished), judged, logged_metrics(finished))
+    told = study_conditions(StudyFacts(groups, _by_group(by_group, finished), judged, logged_metrics(finished)))
     return StudyResult(
         study=name,
         metrics=judged,
@@ -167,9 +168,26 @@ def analyse_recorded(
         levels=tuple(_level_comparisons(groups, judged, chosen)),
         states=states(records),
         logged=logged_metrics(finished),
-        conditions=study_conditions(evidence),
+        conditions=_of_imported(told) if all(record.launch == IMPORTED for record in records) else told,
         provenance=study_provenance(finished),
     )
+
+
+_MORE_RUNS: Final = "make more runs with the tracker, then isorun import again: only what is new is taken"
+_NEXT_OF_IMPORTED: Final = {
+    **dict.fromkeys(("few-runs", "no-identical-runs", "runs-missing", "too-few-units"), _MORE_RUNS),
+    **dict.fromkeys(("default-not-independent", "seed-without-effect"), f"draw anew in every run; {_MORE_RUNS}"),
+    **dict.fromkeys(
+        ("runs-failed", "runs-without-metric", "metric-not-finite", "weak-runs"), "look at these runs in the tracker"
+    ),
+    "final-value-used": "log it every epoch, or judge another metric: --metric NAME",
+    "code-differs": "isorun import … --approach PARAMETER tells versions apart where a parameter or tag does",
+}
+"""What to do about runs that isorun did not make, and cannot make again."""
+
+
+def _of_imported(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    return tuple(replace(one, next_step=_NEXT_OF_IMPORTED.get(one.code, one.next_step)) for one in conditions)
 
 
 def _by_group(order: Iterable[GroupKey], records: Iterable[RunRecord]) -> dict[GroupKey, list[RunRecord]]:
@@ -272,9 +290,12 @@ class StudySides:
     @property
     def real_runs(self) -> str:
         """The next step towards more independent units."""
-        merged = [item for item in self.conditions() if item.code in {"default-not-independent", "seed-without-effect"}]
+        known = self.conditions()
+        merged = [item for item in known if item.code in {"default-not-independent", "seed-without-effect"}]
         if merged:
             return merged[0].next_step
+        if of_draws(known):
+            return _MORE_RUNS
         if self.noun == "run":
             return "raise repeats in the study (or -n) to 10 and run again: finished runs are kept"
         return (

@@ -1,0 +1,88 @@
+"""isorun import and export, as they are typed, and mistyped."""
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+KEPT = Path(__file__).parent.parent / "share" / "kept"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mlflow.db").write_bytes(gzip.decompress((KEPT / "mlflow" / "mlflow.db.gz").read_bytes()))
+    shutil.copytree(KEPT / "wandb", tmp_path / "wandb")
+    return tmp_path
+
+
+def test_an_import_is_reported_on_by_its_name_and_goes_out_again(folder, shell):
+    done = shell("import", "mlflow:sqlite:///mlflow.db", "--experiment", "digits", "--approach", "model")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("mlflow:sqlite:///mlflow.db: 6 new runs with 42 values.\n")
+    assert "next: isorun report digits" in done.stdout
+    assert "[seed-from-parameter]" in done.stdout
+    told = json.loads(shell("import", "mlflow:sqlite:///mlflow.db", "--experiment", "digits", "--json").stdout)
+    assert told["runs"] == {"new": 0, "known": 6, "updated": 0, "grown": []}
+    report = shell("report", "digits")
+    assert report.returncode == 0, report.stderr
+    assert "cnn at level fixed-seed: test_acc" in report.stdout
+    compared = shell("compare", "digits", "--a", "cnn", "--b", "mlp", "--where", "level=fixed-seed", "--by", "approach")
+    assert "Seeds are what a parameter of the imported runs says" in " ".join(compared.stdout.split())
+    out = shell("export", "csv", "digits", "--to", "told")
+    assert out.returncode == 0, out.stderr
+    assert (folder / "told" / "runs.csv").is_file()
+    again = shell("export", "csv", "digits", "--to", "told")
+    assert again.returncode == 1
+    assert "is there already" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["mlflow.db"], "isorun import mlflow:mlflow.db"),
+        (["wandb"], "isorun import wandb:wandb"),
+        (["mlfow:mlflow.db"], "did you mean 'mlflow'?"),
+        (["mlflow:missing.db"], "missing.db is not there"),
+        (["mlflow:wandb"], "there is no experiment of MLflow in wandb"),
+        (["wandb:mlflow.db"], "mlflow.db is no log of W&B"),
+        (["optuna:mlflow.db"], "mlflow.db is no database of Optuna"),
+        (["tensorboard:wandb"], "there is no event file in wandb"),
+        (["mlflow:mlflow.db", "--experiment", "digit"], "digits (2)"),
+        (["mlflow:mlflow.db", "--approach", "modell"], "did you mean 'model'?"),
+        (["mlflow:mlflow.db", "--name", "a b"], "not a usable name"),
+        (["mlflow:postgresql://me:hidden@host/db"], "mlflow:postgresql://me:***@host/db"),
+        (["mlflow:http://me:hidden@127.0.0.1:9"], "does not answer"),
+        (["aim:wandb"], "there is no repository of Aim in wandb"),
+    ],
+)
+def test_mistakes_are_told_with_what_to_do(folder, shell, words, says):
+    done = shell("import", *words)
+    assert done.returncode == 1
+    assert says in done.stderr
+    assert "hidden" not in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_nothing_more_of_an_imported_study_can_be_run(folder, shell):
+    assert shell("import", "wandb:wandb", "--name", "tracked").returncode == 0
+    for form, says in (("tensorboard", "isorun does not write"), ("mlfow", "did you mean 'mlflow'?")):
+        refused = shell("export", form, "tracked")
+        assert refused.returncode == 1
+        assert says in refused.stderr
+    missing = shell("export", "mlflow", "tracked", "--python", "/nowhere/python")
+    assert missing.returncode == 1
+    assert "--python /nowhere/python cannot be started" in missing.stderr
+
+
+def test_a_table_of_runs_says_which_columns_are_results(folder, shell):
+    (folder / "runs.csv").write_text("model,lr,acc\na,0.1,0.9\na,0.1,0.91\nb,0.1,0.8\nb,0.1,0.82\n")
+    refused = shell("import", "csv:runs.csv")
+    assert refused.returncode == 1
+    assert "--metric acc" in refused.stderr
+    done = shell("import", "csv:runs.csv", "--metric", "acc:higher", "--approach", "model")
+    assert done.returncode == 0, done.stderr
+    assert "4 new runs" in done.stdout
+    assert shell("compare", "runs").returncode == 0
