@@ -26,6 +26,7 @@ NAMES: Final = (
     "withheld_secrets",
     "store",
     "postgres",
+    "packages",
     "trackers",
     "command_line",
     "large_studies",

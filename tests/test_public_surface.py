@@ -326,7 +326,7 @@ ASKED = {"value": "acc", "by": "model"}
 WRONG = {
     "run": [{"study": 3}, {"study": None}, {"study": ["w.toml"]}, {"study": "nope.toml"}, {"study": ""}]
     + [{"study": STUDY, name: 3} for name in ("executor", "store", "launch", "devices", "observer", "only")]
-    + [{"study": STUDY, "jobs": wrong} for wrong in ("x", 1.5, True, None)]
+    + [{"study": STUDY, "jobs": wrong} for wrong in ("x", 1.5, True)]
     + [{"study": STUDY, "executor": wrong} for wrong in (None, "", "nope", "nope://x")]
     + [{"study": STUDY, "store": ""}],
     "cells": [{"study": 3}, {"study": None}, {"study": "nope.toml"}, {"study": STUDY, "store": 3}],

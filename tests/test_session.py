@@ -175,7 +175,7 @@ def test_a_paper_of_another_distribution_is_listed_and_reproduced(isorun):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--executor", "coin"), ["no executor 'coin'", "local, slurm, apart, coins, torn", "did you mean 'coins'"]),
+        (("--executor", "coin"), ["no executor 'coin'", "local, ray, slurm, apart, coins, torn", "mean 'coins'"]),
         (("--executor", "torn"), ["executor 'torn' of the distribution isorun-example cannot be loaded", "nowhere"]),
         (("--store", "box://here"), ["no store 'box'", "folder, postgresql, postgres, shelf"]),
         (("--executor", "coin://fair"), ["no executor 'coin'", "did you mean 'coins'"]),

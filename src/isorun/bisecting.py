@@ -65,7 +65,7 @@ def bisect(
     folder: str | Path = ".",
     store: workflow.Store = None,
     executor: str | AbstractExecutor = "local",
-    jobs: int = 1,
+    jobs: int | None = None,
     launch: str = "auto",
     devices: str = "auto",
     observer: Observer | None = None,
@@ -81,7 +81,7 @@ def bisect(
     """
     study = _declared(command, what, metric, level, folder, pair=pair)
     row = CommitRange.of(commits, Path(study.folder), first_parent=first_parent, paths=paths)
-    question = BisectionQuestion(what, metric, selection, alpha, margin, max_runs, pair, max(jobs, 1))
+    question = BisectionQuestion(what, metric, selection, alpha, margin, max_runs, pair, max(jobs or 1, 1))
     versions = _versions(study, row, links)
     search = question.search(row.row, len(row.everything))
     if dry_run or row.good.tree == row.bad.tree:

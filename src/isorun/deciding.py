@@ -77,7 +77,7 @@ def decide(
     pair: str | None = None,
     store: workflow.Store = None,
     executor: str | AbstractExecutor = "local",
-    jobs: int = 1,
+    jobs: int | None = None,
     launch: str = "auto",
     devices: str = "auto",
     observer: Observer | None = None,

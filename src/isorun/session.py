@@ -4,8 +4,8 @@
 
 A store is a folder (`runs`, `folder:///data/runs`), a PostgreSQL database (`postgresql://lab/isorun`), or a URL whose
 scheme some distribution brings (entry-point group `isorun.stores`). A package (`resnet56.isorun`) is a study and a
-store to read from. An executor is `local`, or a name that some distribution brings (`isorun.executors`), alone or as
-the scheme of a URL that tells it more (`slurm://gpu?account=x`).
+store to read from. An executor is `local`, `ray`, `slurm`, or a name that some distribution brings
+(`isorun.executors`), alone or as the scheme of a URL that tells it more (`slurm://gpu?account=x`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -74,8 +75,9 @@ _FIRST_SHOWN: Final = 10
 _FOLDER: Final = "folder"
 _POSTGRES: Final = ("postgresql", "postgres")
 _LOCAL: Final = "local"
+_RAY: Final = "ray"
 _SLURM: Final = "slurm"
-_OWN_EXECUTORS: Final = (_LOCAL, _SLURM)
+_OWN_EXECUTORS: Final = (_LOCAL, _RAY, _SLURM)
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
@@ -83,14 +85,15 @@ _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 class ExecutorOptions:
     """What every executor is opened with; one that has no use for an option leaves it alone.
 
-    run_folders: where those of runs lie. jobs: runs at a time. launch: "auto", "warm" or "fresh". devices: "auto",
-    "none", or those that may be used ("0,1"). python: what a leading `python` stands for where the study does not say;
-    without it, what the PATH says. It goes with every job, so that an executor need not look at it. url: the executor
-    as it was asked for, where that was by a URL. settings: what stands behind the question mark of that URL.
+    run_folders: where those of runs lie. jobs: runs at a time; None where nobody said, which an executor of another
+    distribution is told as 1. launch: "auto", "warm" or "fresh". devices: "auto", "none", or those that may be used
+    ("0,1"). python: what a leading `python` stands for where the study does not say; without it, what the PATH says. It
+    goes with every job, so that an executor need not look at it. url: the executor as it was asked for, where that was
+    by a URL. settings: what stands behind the question mark of that URL.
     """
 
     run_folders: Path
-    jobs: int = 1
+    jobs: int | None = None
     launch: str = "auto"
     devices: str = "auto"
     python: str = ""
@@ -235,20 +238,27 @@ def open_existing_store(place: str) -> AbstractStore:
 
 def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
     """The executor of this name, or of the scheme of this URL."""
-    name = _executor_name(asked)
+    name, jobs = _executor_name(asked), 1 if options.jobs is None else options.jobs
     if name == _LOCAL:
         needs_linux("carrying out runs")
         from isorun.execution.local import LocalExecutor
 
-        return LocalExecutor(options.run_folders, options.jobs, launch=options.launch, devices=options.devices)
+        return LocalExecutor(options.run_folders, jobs, launch=options.launch, devices=options.devices)
     from isorun import plugins
     from isorun.execution import AbstractExecutor
 
     told = options if name == asked else replace(options, url=asked, settings=_settings_of(asked))
+    if name == _RAY:
+        from isorun.execution.ray import RayExecutor
+
+        return RayExecutor(
+            told.run_folders, told.jobs, launch=told.launch, devices=told.devices, url=told.url, settings=told.settings
+        )
     if name == _SLURM:
         from isorun.execution.slurm import SlurmExecutor
 
-        return SlurmExecutor(told.run_folders, told.settings, url=told.url, jobs=told.jobs)
+        return SlurmExecutor(told.run_folders, told.settings, url=told.url, jobs=jobs)
+    told = replace(told, jobs=jobs)
     executor: AbstractExecutor = plugins.make(plugins.EXECUTORS, name, AbstractExecutor, told, own=_OWN_EXECUTORS)
     return executor
 
@@ -267,10 +277,21 @@ def _settings_of(url: str) -> dict[str, str]:
 def _executor_name(asked: str) -> str:
     url = _URL.match(asked)
     if url is None:
-        return asked
+        scheme = asked.partition(":")[0]
+        return scheme if scheme == _RAY else asked  # `ray:HOST:PORT`: behind `//` stands what Ray's Client connects to
     if url[1].lower() == _LOCAL:
         raise PluginError(f"the executor {_LOCAL!r} takes no URL", found=asked, allowed=_LOCAL)
     return url[1].lower()
+
+
+def _refuse_unknown(name: str) -> None:
+    """A wrong name, or what is not installed, is refused before a store is made."""
+    if name == _RAY and find_spec("ray") is None:
+        raise MissingExtra("ray", "ray", "running on Ray")
+    if name not in _OWN_EXECUTORS:
+        from isorun import plugins
+
+        plugins.load(plugins.EXECUTORS, name, own=_OWN_EXECUTORS)
 
 
 @contextmanager
@@ -278,10 +299,8 @@ def open_session(
     store: str | AbstractStore, executor: str | AbstractExecutor = _LOCAL, options: ExecutorOptions | None = None
 ) -> Iterator[Session]:
     """A store and an executor, opened by name or URL and closed at the end; what others opened stays open."""
-    if isinstance(executor, str) and (name := _executor_name(executor)) not in _OWN_EXECUTORS:
-        from isorun import plugins
-
-        plugins.load(plugins.EXECUTORS, name, own=_OWN_EXECUTORS)  # a wrong name is refused before a store is made
+    if isinstance(executor, str):
+        _refuse_unknown(_executor_name(executor))
     with ExitStack() as stack:
         opened = stack.enter_context(open_store(store)) if isinstance(store, str) else store
         session = Session(opened, executor, options or ExecutorOptions(runs_folder(store)))

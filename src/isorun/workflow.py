@@ -168,7 +168,7 @@ def run(
     study: Study | str | Path,
     *,
     store: Store = None,
-    jobs: int = 1,
+    jobs: int | None = None,
     launch: str = "auto",
     devices: str = "auto",
     executor: str | AbstractExecutor = "local",
@@ -180,11 +180,11 @@ def run(
     """Carry out what is missing of the study and keep its records; what there is to know is in its `conditions`.
 
     store: where records are kept, a folder or a URL; `.isorun` beside the study when not given. executor: what carries
-    out the runs, `local` or a name that an installed distribution brings. jobs: runs at a time. launch: "auto", "warm"
-    (forked from a server that imported the frameworks) or "fresh" (the reference). devices: "auto", "none" or those
-    that may be used ("0,1"). only: which cells; all when not given. keep_study: keep the study in its store, so that it
-    can be reported on by its name. detach: on a cluster, return as soon as the runs are queued; the same call comes
-    back to them.
+    out the runs, `local`, `ray`, `slurm`, or a name that an installed distribution brings. jobs: runs at a time; one
+    here and as many as fit on a cluster when not given. launch: "auto", "warm" (forked from a server that imported the
+    frameworks) or "fresh" (the reference). devices: "auto", "none" or those that may be used ("0,1"). only: which
+    cells; all when not given. keep_study: keep the study in its store, so that it can be reported on by its name.
+    detach: on a cluster, return as soon as the runs are queued; the same call comes back to them.
     """
     with opened(study, store) as (declared, place):
         options = session_of(declared, store=place, executor=executor, jobs=jobs, launch=launch, devices=devices)
@@ -342,7 +342,7 @@ def session_of(
     *,
     store: Store = None,
     executor: str | AbstractExecutor = "local",
-    jobs: int = 1,
+    jobs: int | None = None,
     launch: str = "auto",
     devices: str = "auto",
     python: str = "",

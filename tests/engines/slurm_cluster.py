@@ -172,6 +172,11 @@ class Cluster:
         self.run("scontrol", "reconfigure")
         self.run("scontrol", "update", "nodename=n1,n2", "state=resume")
 
+    def knows_its_nodes(self) -> bool:
+        """Whether the controller answers and has heard of every node since it was started."""
+        states = self.run("sinfo", "-h", "-N", "-o", "%T").split()
+        return bool(states) and not any(state.startswith("unk") for state in states)
+
     def _is_idle(self) -> bool:
         return set(self.run("sinfo", "-h", "-N", "-o", "%T").split()) == {"idle"}
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from isorun.study.design import Study
 
 __all__ = [
+    "JOBS_HELP",
     "Waiting",
     "answer",
     "declare_command",
@@ -257,6 +258,9 @@ def declare_figure(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--figure", metavar="FILE", help=f"draw {what}: .svg, or .pdf and .png with isorun[figures]")
 
 
+JOBS_HELP: Final = "runs at a time, each on CPUs of its own (default: 1; on a cluster as many as fit there)"
+
+
 def declare_session(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """Where runs are carried out and where records are kept."""
     parser.add_argument(
@@ -294,7 +298,7 @@ def _executor(options: argparse.Namespace) -> str:
         )
     from urllib.parse import urlencode
 
-    url = asked if "://" in asked else f"{asked}://"
+    url = asked if ":" in asked else f"{asked}://"
     return f"{url}{'&' if '?' in url else '?'}{urlencode(settings)}"
 
 

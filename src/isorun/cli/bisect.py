@@ -38,9 +38,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     about = "data that are not in the repository: linked into each checkout (may be repeated)"
     parser.add_argument("--link", action="append", default=[], metavar="PATH", help=about)
     parser.add_argument("--dry-run", action="store_true", help="say how many commits and runs it is about; run nothing")
-    parser.add_argument(
-        "-j", "--jobs", type=int, default=1, metavar="N", help="runs at a time, each on CPUs of its own"
-    )
+    parser.add_argument("-j", "--jobs", type=int, metavar="N", help=cli.JOBS_HELP)
     parser.add_argument("--launch", choices=("auto", "warm", "fresh"), default="auto", help="warm: fork from a server")
     parser.add_argument("--time-limit", metavar="SECONDS", help="for a run; 90, 15m, 2h")
     cli.declare_session(parser)

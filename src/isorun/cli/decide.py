@@ -65,9 +65,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--spending", metavar="NAME", help=about)
     parser.add_argument("--alpha", type=float, metavar="P", help="error rate (default: 0.05)")
     parser.add_argument("--no-futility", action="store_true", help="go on even when it looks hopeless")
-    parser.add_argument(
-        "-j", "--jobs", type=int, default=1, metavar="N", help="runs at a time, each on CPUs of its own"
-    )
+    parser.add_argument("-j", "--jobs", type=int, metavar="N", help=cli.JOBS_HELP)
     parser.add_argument("--launch", choices=("auto", "warm", "fresh"), default="auto", help="warm: fork from a server")
     cli.declare_isolate(parser)
     cli.declare_session(parser)

@@ -50,7 +50,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     command = cli.declare_command(parser)
     command.add_argument("-n", "--repeats", type=int, metavar="N", help="how many identical runs (default 1)")
     both = parser.add_argument_group("how to run")
-    both.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="runs at a time, each on CPUs of its own")
+    both.add_argument("-j", "--jobs", type=int, metavar="N", help=cli.JOBS_HELP)
     both.add_argument("--launch", choices=("auto", "warm", "fresh"), default="auto", help="warm: fork from a server")
     both.add_argument("--time-limit", metavar="TIME", help="such as 90s, 10m, 2h; a run is stopped then")
     both.add_argument("--retries", type=int, metavar="N", help="how often a failed run is tried again")

@@ -21,6 +21,7 @@ __all__ = ["LONGEST_LINE", "bytes_in_order", "canonical_bytes", "jcs", "read_can
 LONGEST_LINE: Final = 8 * 2**20
 _MOST_VALUES: Final = 300_000
 _DEEPEST: Final = 60
+_SHORT: Final = 100_000
 _LARGEST: Final = 10**300
 _TEXTS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
@@ -138,6 +139,8 @@ def _read(data: bytes, where: str, write: Callable[[Any], bytes], whole: Callabl
 
 def _refuse_too_much(data: bytes, where: str) -> None:
     """Before anything is made of it: how long it is, how many values it has, and how deep they lie."""
+    if len(data) < _SHORT and data.count(b"[") + data.count(b"{") <= _DEEPEST:
+        return  # as most lines are: too short for many values, and with too few brackets to be deep
     if len(data) > LONGEST_LINE:
         raise refused(f"{where}: too long", f"{len(data):,} bytes", f"{LONGEST_LINE:,}")
     bare = _TEXTS.sub(b"", data)

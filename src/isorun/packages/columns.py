@@ -81,7 +81,7 @@ def _plane(plane: _Array, *, plain: bool = False) -> bytes:
     if int(np.square(counts.astype(np.int64)).sum()) * 256 < len(data) ** 2 * 103 // 100:
         return bytes([_PLAIN]) + data
     stream = bz2.compress(data)
-    if len(stream) + _LENGTH.size >= len(data):
+    if (len(stream) + _LENGTH.size) * 8 > len(data) * 7:  # what saves little is not worth the time of who reads it
         return bytes([_PLAIN]) + data
     return bytes([_COMPRESSED]) + _LENGTH.pack(len(stream)) + stream
 
