@@ -188,6 +188,38 @@ def test_a_local_cluster_ends_with_isorun_even_when_that_is_killed(study, tmp_pa
     until(lambda: not (started | trainings) & processes().keys(), "something was left", 30)
 
 
+def test_a_cluster_that_is_started_here_lets_nobody_in_without_its_token(tmp_path, monkeypatch):
+    ray = pytest.importorskip("ray", reason="Ray is not installed: make test-engines installs it")
+    if tuple(map(int, ray.__version__.split(".")[:2])) < (2, 52):
+        pytest.skip("this Ray knows no tokens")
+    from isorun.execution.ray import RayExecutor
+
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    executor = RayExecutor(tmp_path / "runs", 1, url="ray:local")
+    try:
+        assert execute(executor, job_for(LOGS, tmp_path)).state is RunState.FINISHED
+        assert executor._temporary.stat().st_mode & 0o077 == 0, "others can reach its sockets"
+        (raylet,) = (item.pid for item in descendants(os.getpid()) if item.name == "raylet")
+        words = Path(f"/proc/{raylet}/cmdline").read_text().split("\0")
+        (address,) = (word.partition("=")[2] for word in words if word.startswith("--gcs-address="))
+        script = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False); print('let in')"
+        tried = subprocess.run(
+            [sys.executable, "-c", script, address],
+            env={**os.environ, "RAY_AUTH_MODE": "disabled"},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert "let in" not in tried.stdout
+        assert "uthenticat" in tried.stderr
+        assert not (tmp_path / ".ray").exists()
+    finally:
+        executor.close()
+
+
 def test_a_secret_of_a_job_is_in_nothing_that_ray_writes(ray_executor, ray_cluster, tmp_path):
     executor = ray_executor()
     secret = "hunter2-hunter2-hunter2"

@@ -168,6 +168,23 @@ def test_a_killed_head_that_comes_back_loses_and_doubles_nothing(tmp_path, own_c
     assert study.trainings_left() == []
 
 
+def test_a_node_that_joins_and_can_begin_nothing_ends_no_study(tmp_path, own_cluster, monkeypatch):
+    cluster = own_cluster(1)
+    study = Study(tmp_path, cluster, 16, 1.0)
+    assert study.wait_for(1)
+    (tmp_path / "path" / "isorun").mkdir(parents=True)
+    (tmp_path / "path" / "isorun" / "__init__.py").write_text("raise ImportError('not here')\n")
+    with monkeypatch.context() as patched:
+        patched.setenv("PYTHONPATH", str(tmp_path / "path"))
+        cluster.add_node(cpus=2)
+    study.end()
+    records = study.check()
+    refused = [record for record in records if record.state is RunState.INTERRUPTED]
+    assert refused, "the node was never asked to do anything"
+    assert all("has no isorun" in record.reason for record in refused)
+    assert len(refused) <= 8, "it was asked again and again"
+
+
 @pytest.mark.slow
 @pytest.mark.chaos
 def test_fifty_killed_nodes(tmp_path, own_cluster):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
@@ -9,6 +10,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from postgres_server import Proxy, Server
@@ -68,8 +70,7 @@ def test_whoever_was_taken_over_is_told_and_cannot_finish(database: str):
             "x", lambda connection: connection.execute("UPDATE isorun.cells SET until = now() - interval '1 day'")
         )
         other._claims._lease = 0.0
-        taken = other.claim(cell.id)
-        assert taken is not None
+        taken = claimed_within(other, cell.id)
         with pytest.raises(StoreConflict, match="claimed again after it, as attempt 2"):
             holder.finish(make_record(cell, attempt=held.attempt))
         other.finish(make_record(cell, attempt=taken.attempt))
@@ -78,6 +79,69 @@ def test_whoever_was_taken_over_is_told_and_cannot_finish(database: str):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert [note.code for note in holder.notes()] == ["store-claim-lost"]
+
+
+def test_a_claim_that_looks_lapsed_is_its_holders_for_another_half_lease(database: str):
+    """As after a cut network or a step of the clock: all is lapsed, and the holder about to renew."""
+    lapse = "UPDATE isorun.cells SET until = pg_postmaster_start_time() - interval '1 day'"
+    with opened(database, lease_seconds=1000.0) as holder, opened(database, lease_seconds=1.2) as other:
+        other._claims._lease = 1.2
+        held = holder.claim("a")
+        holder._do("x", lambda connection: connection.execute(lapse))
+        time.sleep(max(0.0, 1.3 - seconds_since_start(other)))
+        assert other.claim("a") is None
+        assert other.claim("a") is None, "two looks at once are one"
+        holder._claims._renew(holder._line)
+        time.sleep(0.7)
+        assert other.claim("a") is None, "it was renewed"
+        holder._do("x", lambda connection: connection.execute(lapse))
+        begun = time.monotonic()
+        assert claimed_within(other, "a").attempt == held.attempt + 1
+        assert 0.6 <= time.monotonic() - begun < 5
+
+
+def seconds_since_start(store: AbstractStore) -> float:
+    asked = "SELECT extract(epoch FROM now() - pg_postmaster_start_time())::float8"
+    return store._do("x", lambda connection: connection.execute(asked).fetchone()[0])
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "the terminal has gone"), ValueError("closed file")])
+def test_claims_are_renewed_where_nobody_can_be_told_anything(postgres: Server, database: str, monkeypatch, error):
+    """The server is away long enough for something to be said of it, and stderr takes nothing any more."""
+    from isorun.store.postgres import line
+
+    stderr = Mock(write=Mock(side_effect=error))
+    monkeypatch.setattr(line, "_SAID_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    proxy = Proxy(postgres.port)
+    with opened(postgres.url(port=proxy.port), lease_seconds=0.8) as store, opened(database) as other:
+        store.claim("a")
+        proxy.cut()
+        time.sleep(1.5)
+        assert store._claims._thread.is_alive()
+        assert other.claim("a") is None
+        assert store.notes() == ()
+    assert stderr.write.called
+    monkeypatch.undo()
+    proxy.close()
+
+
+def test_whatever_goes_wrong_when_renewing_is_told_and_tried_again(database: str, monkeypatch):
+    with opened(database, lease_seconds=0.4) as store:
+        renewing, wrong = store._claims._renew, [RuntimeError("once")]
+
+        def renew(line):
+            if wrong:
+                raise wrong.pop()
+            renewing(line)
+
+        monkeypatch.setattr(store._claims, "_renew", renew)
+        store.claim("a")
+        time.sleep(0.9)
+        assert not wrong
+        assert [item.cell_id for item in store.holders()] == ["a"]
+        assert [note.code for note in store.notes()] == ["store-renewing"]
+        assert "RuntimeError: once" in store.notes()[0].message
 
 
 def test_many_take_each_cell_once(database: str):

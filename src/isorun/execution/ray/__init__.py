@@ -1,6 +1,6 @@
 """Ray: every run is a task of a Ray cluster, or of one that is started on this machine for the time of the runs.
 
-    isorun run study.toml --executor ray                  RAY_ADDRESS, else a cluster of this machine, else a new one
+    isorun run study.toml --executor ray                  RAY_ADDRESS, else one's own on this machine, else a new one
     isorun run study.toml --executor ray:HEAD:6379        the cluster whose head is there; this machine is a node of it
     isorun run study.toml --executor ray://HEAD:10001     from outside of a cluster, through its Ray Client server
 
@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.errors import ExecutionError, IsorunError, known_names
+from isorun.errors import ExecutionError, IsorunError
 from isorun.execution import (
     AbstractExecutor,
     Event,
@@ -32,25 +32,25 @@ from isorun.execution import (
     Job,
     Preparing,
     RunEnded,
+    RunStarted,
     Tell,
     event_from_json,
 )
 from isorun.execution.assemble import STOPPED, keep_record, lost_record
 from isorun.execution.carrying import new_folder
 from isorun.execution.process import GRACE_SECONDS
+from isorun.execution.ray.asked import Asked
 from isorun.execution.ray.cluster import Cluster, Needs
 from isorun.execution.ray.link import Link
+from isorun.execution.ray.refusals import Refusals
 from isorun.study import Environment
-from isorun.study.parsing import as_duration
 from isorun.study.records import Note, RunRecord, RunState, open_envelope
 from isorun.worker.runfolder import make_own_folder, open_own
 
 __all__ = ["RayExecutor"]
 
 _NAME: Final = "ray"
-_SETTINGS: Final = ("gpus-per-run", "patience", "time")
 _CONNECT_SECONDS: Final = 120.0
-_PATIENCE_SECONDS: Final = 600.0
 _LOOK_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 20.0
 _LEAVE_SECONDS: Final = 5.0
@@ -59,12 +59,13 @@ _AGAIN_SECONDS: Final = 1.0
 
 @dataclass(slots=True)
 class _Open:
-    """A job that has not ended. sent: whether the driver that is there now has it."""
+    """A job that has not ended. sent_at: when the driver that is there now got it. without: nodes it may not go to."""
 
     job: Job
     tell: Tell
-    sent: bool = False
+    sent_at: float | None = None
     stopped: bool = False
+    without: tuple[str, ...] = ()
 
 
 class RayExecutor(AbstractExecutor):
@@ -86,7 +87,7 @@ class RayExecutor(AbstractExecutor):
         settings: Mapping[str, str] | None = None,
         grace_seconds: float = GRACE_SECONDS,
     ) -> None:
-        self._asked = _Asked.of(url, settings or {}, devices)
+        self._asked = Asked.of(url, settings or {}, devices)
         self._runs, self._jobs, self._launch, self._grace = runs.absolute(), jobs, launch, grace_seconds
         self._marker = f".shared-{secrets.token_hex(8)}"
         self._temporary: Path | None = None
@@ -97,6 +98,7 @@ class RayExecutor(AbstractExecutor):
         self._error: ExecutionError | None = None
         self._lost_at = 0.0
         self._least: Needs | None = None
+        self._refusals = Refusals()
         self._looked: dict[int, Mapping[str, str] | None] = {}
         self._looks = 0
         self._links: list[Link] = []
@@ -186,7 +188,9 @@ class RayExecutor(AbstractExecutor):
 
     def _send(self, run_id: str) -> None:
         held = self._open[run_id]
-        needs = Needs.of(held.job.resources, held.job.environment.switches.get("device", ""), self._asked.gpus)
+        needs = self._needs_of(held.job)
+        assert self._cluster is not None
+        held.without = self._refusals.kept_out(self._cluster.with_room(needs))
         errand = {
             "job": held.job.to_json(),
             "runs": str(self._runs),
@@ -196,11 +200,15 @@ class RayExecutor(AbstractExecutor):
             "cpus": needs.cpus,
             "gpus": needs.gpus,
         }
-        held.sent = True
-        self._link.send({"do": "submit", "run_id": run_id, "needs": needs.to_json(), "errand": errand})
+        held.sent_at = time.monotonic()
+        order = {"do": "submit", "run_id": run_id, "needs": needs.to_json(), "without": held.without, "errand": errand}
+        self._link.send(order)
         if not self._told_of_cluster:
             self._told_of_cluster = True
             held.tell(Preparing(run_id, str(self._cluster)))
+
+    def _needs_of(self, job: Job) -> Needs:
+        return Needs.of(job.resources, job.environment.switches.get("device", ""), self._asked.gpus)
 
     def stop(self, run_id: str | None = None) -> None:
         """End one run, or all and start no more; one that waits here has ended at once."""
@@ -211,7 +219,7 @@ class RayExecutor(AbstractExecutor):
                 if held is None:
                     continue
                 held.stopped = True
-                if held.sent:
+                if held.sent_at is not None:
                     self._link.send({"do": "stop", "run_id": name})
                 else:
                     self._end(name, lost_record(held.job, STOPPED, state=RunState.INTERRUPTED))
@@ -255,6 +263,7 @@ class RayExecutor(AbstractExecutor):
                     self._send(waiting)
             case "cluster" if self._cluster is not None:
                 self._cluster = Cluster.from_json(self._cluster.address, self._cluster.version, message)
+                self._take_back_stranded(self._cluster)
             case "refused":
                 self._error = ExecutionError(**message["refusal"])
             case "looked":
@@ -269,18 +278,21 @@ class RayExecutor(AbstractExecutor):
                 self._lose(run_id, f"Ray lost the run: {message['reason']}")
             case "failed" if run_id in self._open:
                 what = f"Ray cannot carry out the run {run_id}"
-                self._fail(run_id, ExecutionError(what, found=message["reason"]))
+                self._refuse(run_id, "", ExecutionError(what, found=message["reason"]))
 
     def _pass_on(self, told: Mapping[str, Any]) -> None:
         held = self._open.get(told["run_id"])
         if held is not None:
-            held.tell(event_from_json(told, _no_record))
+            event = event_from_json(told, _no_record)
+            self._refusals.some_run_began |= isinstance(event, RunStarted)
+            held.tell(event)
 
     def _hear_answer(self, run_id: str, message: Mapping[str, Any], body: bytes) -> None:
         answer = message["answer"]
         if "refused" in answer:
-            self._fail(run_id, ExecutionError(**answer["refused"]))
+            self._refuse(run_id, answer["node"], ExecutionError(**answer["refused"]))
             return
+        self._refusals.forget(answer["node"])
         for told in answer["events"]:
             self._pass_on(json.loads(told))
         try:
@@ -318,6 +330,23 @@ class RayExecutor(AbstractExecutor):
         record = lost_record(held.job, reason, state=RunState.INTERRUPTED)
         self._end(run_id, record, lost=not held.stopped)
 
+    def _refuse(self, run_id: str, node: str, error: ExecutionError) -> None:
+        """A node did not let the run begin: it is lost, unless no node is left on which another could."""
+        held, needs = self._open[run_id], self._needs_of(self._open[run_id].job)
+        self._refusals.note(node, held.sent_at or 0.0)
+        if self._cluster is None or self._refusals.by_all(self._cluster.with_room(needs)):
+            self._fail(run_id, error)
+        else:
+            self._lose(run_id, f"Ray lost the run: {error.what}" + (f" ({error.found})" if error.found else ""))
+
+    def _take_back_stranded(self, cluster: Cluster) -> None:
+        """Ray would keep a task for ever whose nodes have all gone but those that it may not go to."""
+        for run_id, held in tuple(self._open.items()):
+            there = cluster.with_room(self._needs_of(held.job)) if held.without else set()
+            if there and there <= set(held.without):
+                self._link.send({"do": "stop", "run_id": run_id})
+                self._lose(run_id, "Ray lost the run: only nodes that refused runs are left")
+
     def _fail(self, run_id: str, error: IsorunError) -> None:
         self._tell(run_id, ExecutorFailed(error, run_id))
 
@@ -334,7 +363,7 @@ class RayExecutor(AbstractExecutor):
             self._connected = False
             last = tail.strip().splitlines()[-1:] or ["it ended without a word"]
             for run_id, held in tuple(self._open.items()):
-                if held.sent:
+                if held.sent_at is not None:
                     self._lose(run_id, f"the connection to the Ray cluster was lost ({last[0][:200]})")
             self._lost_at = self._lost_at or time.monotonic()
             again = time.monotonic() - self._lost_at < self._asked.patience and self._cluster is not None
@@ -352,53 +381,6 @@ class RayExecutor(AbstractExecutor):
             with self._changed:
                 if not self._closed:
                     self._begin()
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What the URL and its settings ask for. address: empty where Ray's own variable or this machine is to say."""
-
-    address: str = ""
-    gpus: int | None = None
-    time: float | None = None
-    patience: float = _PATIENCE_SECONDS
-
-    @classmethod
-    def of(cls, url: str, settings: Mapping[str, str], devices: str) -> _Asked:
-        for name in settings:
-            if name not in _SETTINGS:
-                raise ExecutionError(f"Ray has no setting {name!r}", allowed=known_names(name, _SETTINGS))
-        if devices not in {"auto", "none"}:
-            raise ExecutionError(
-                "--devices names devices of this machine, and Ray divides those of its nodes",
-                found=devices,
-                allowed="auto or none; --gpus-per-run says how many a run has",
-            )
-        gpus = settings.get("gpus-per-run", "0" if devices == "none" else None)
-        if gpus is not None and not gpus.isdecimal():
-            raise ExecutionError("--gpus-per-run is not a number", found=gpus, allowed="0, 1, 2, …")
-        patience = as_duration(settings.get("patience"), "patience")
-        return cls(
-            _address_of(url),
-            None if gpus is None else int(gpus),
-            as_duration(settings.get("time"), "--time"),
-            _PATIENCE_SECONDS if patience is None else patience,
-        )
-
-
-def _address_of(url: str) -> str:
-    """`ray://HOST:PORT` is an address as Ray knows it, of its Client; `ray:HOST:PORT` is that of a head."""
-    plain = url.partition("?")[0].rstrip("/")
-    _, _, rest = plain.partition(":")
-    host = rest.removeprefix("//")
-    if host in {"", "local", "auto"}:
-        return host
-    if not host.rpartition(":")[2].isdecimal():
-        raise ExecutionError(
-            f"{url!r} does not name a Ray cluster",
-            allowed="ray:HOST:PORT, with the port of its head (6379); ray://HOST:PORT, with that of its Client (10001)",
-        )
-    return plain if rest.startswith("//") else host
 
 
 def _no_record() -> RunRecord:

@@ -54,17 +54,20 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The nodes that are there, each as what it has, and those that an autoscaler may start."""
+    """The nodes that are there, each as what it has, and those that an autoscaler may start. ids: Ray's, of nodes."""
 
     address: str
     version: str
     nodes: tuple[Mapping[str, float], ...]
     to_come: tuple[Mapping[str, float], ...] = ()
+    ids: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, address: str, version: str, told: Mapping[str, Any]) -> Cluster:
         """As the driver tells it."""
-        return cls(address, version, tuple(node["has"] for node in told["nodes"]), tuple(told["to_come"]))
+        nodes = told["nodes"]
+        ids = tuple(node["id"] for node in nodes)
+        return cls(address, version, tuple(node["has"] for node in nodes), tuple(told["to_come"]), ids)
 
     def __str__(self) -> str:
         """In a few words."""
@@ -84,6 +87,10 @@ class Cluster:
     def room(self, needs: Needs) -> int:
         """How many runs that need this fit at a time on the nodes that are there."""
         return sum(_fitting(node, needs) for node in self.nodes)
+
+    def with_room(self, needs: Needs) -> set[str]:
+        """The ids of the nodes that are there and have what a run needs, when nothing else runs on them."""
+        return {name for name, node in zip(self.ids, self.nodes, strict=True) if _fitting(node, needs)}
 
     def check(self, needs: Needs) -> None:
         """Raise ExecutionError if no node has what a run needs, and none that may be started."""

@@ -14,7 +14,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any, Final
 import isorun
 from isorun.execution import keeper
 from isorun.execution.ray.frames import Frames
+from isorun.execution.ray.nearby import cluster_here, token_variables
 
 _PULSE_SECONDS: Final = 2.0
 _LISTEN_SECONDS: Final = 0.5
@@ -35,6 +36,7 @@ _STORE_BYTES: Final = 80 << 20
 _TCP_SECONDS: Final = 5.0
 _CLIENT: Final = "ray://"
 _LOCAL: Final = "local"
+_NODE_LABEL: Final = "ray.io/node-id"
 
 
 @dataclass(slots=True)
@@ -54,17 +56,19 @@ class _Driver:
         self._frames, self._asked = frames, asked
         self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._sent: dict[str, _Sent] = {}
-        self._kinds: dict[tuple[float, ...], Any] = {}
+        self._kinds: dict[tuple[float, float, float, tuple[str, ...]], Any] = {}
         self._board: Any = None
         self._board_name = f"isorun-{asked['marker']}"
         self._leaving = False
 
     def connect(self) -> None:
         """Join the cluster that was asked for, or start one here; say what it is."""
+        address = self._asked["address"]
+        if address == _LOCAL:  # Ray reads these when it is loaded, and hands them to all that it starts
+            os.environ.update(token_variables(Path(self._asked["temporary"])))
         import ray  # noqa: PLC0415  it takes a second, and not before there is somebody to speak to
 
         self._ray = ray
-        address = self._asked["address"]
         options: dict[str, Any] = {"address": address, "namespace": self._board_name, "log_to_driver": False}
         if not address.startswith(_CLIENT):
             options["configure_logging"] = False
@@ -74,7 +78,8 @@ class _Driver:
                 "object_store_memory": _STORE_BYTES,
                 "include_dashboard": False,
                 "_node_ip_address": "127.0.0.1",
-                "_temp_dir": self._asked["temporary"],
+                # Ray opens its folder to everybody; the one around it is this user's alone.
+                "_temp_dir": str(Path(self._asked["temporary"]) / "r"),
             }
         ray.init(**options)
         self._frames.send({"say": "connected", "address": address, "ray": ray.__version__, **self._cluster()})
@@ -98,7 +103,7 @@ class _Driver:
     def _follow(self, order: Mapping[str, Any]) -> None:
         match order["do"]:
             case "submit":
-                self._submit(order["run_id"], order["needs"], order["errand"])
+                self._submit(order["run_id"], order["needs"], order["without"], order["errand"])
             case "stop":
                 self._stop(order["run_id"])
             case "look":
@@ -106,10 +111,14 @@ class _Driver:
             case "leave":
                 self._leaving = True
 
-    def _submit(self, run_id: str, needs: Mapping[str, float], errand: Mapping[str, Any]) -> None:
-        key = (needs["cpus"], needs["gpus"], needs["memory"])
+    def _submit(
+        self, run_id: str, needs: Mapping[str, float], without: Sequence[str], errand: Mapping[str, Any]
+    ) -> None:
+        key = (needs["cpus"], needs["gpus"], needs["memory"], tuple(without))
         if key not in self._kinds:
             asked = {"num_cpus": needs["cpus"], "num_gpus": needs["gpus"], "memory": needs["memory"] or None}
+            if without:
+                asked["scheduling_strategy"] = _anywhere_but(without)
             task = self._ray.remote(isorun_run)
             self._kinds[key] = task.options(name="isorun run", max_retries=0, **asked)
         text = json.dumps({**errand, "board": self._board_name})
@@ -236,6 +245,12 @@ def _counted(resources: Mapping[str, float]) -> dict[str, float]:
     return {name: float(resources[name]) for name in ("CPU", "GPU", "memory") if name in resources}
 
 
+def _anywhere_but(nodes: Sequence[str]) -> Any:
+    from ray.util.scheduling_strategies import NodeLabelSchedulingStrategy, NotIn  # noqa: PLC0415  as above
+
+    return NodeLabelSchedulingStrategy(hard={_NODE_LABEL: NotIn(*nodes)})
+
+
 def _in_words(error: BaseException) -> str:
     """The first words of what Ray says: the rest of it is about its own parts."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -243,17 +258,15 @@ def _in_words(error: BaseException) -> str:
 
 
 def _address(asked: str) -> str:
-    """The cluster that is meant: as said, else by RAY_ADDRESS, else one that runs on this machine, else a new one."""
+    """The cluster that is meant: as said, else by RAY_ADDRESS, else this user's on this machine, else a new one."""
     asked = asked or os.environ.get("RAY_ADDRESS", "")
     if asked and asked != "auto":
         return asked
-    current = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"  # noqa: S108 - Ray's own place
-    with suppress(OSError):
-        found = current.read_text(encoding="utf-8").strip()
-        if found and _answers(found):
-            return found
+    found = cluster_here()
+    if found and _answers(found):
+        return found
     if asked:
-        raise ConnectionError("no cluster of Ray runs on this machine")
+        raise ConnectionError("no cluster of Ray that is this user's runs on this machine")
     return _LOCAL
 
 
@@ -281,13 +294,17 @@ def isorun_run(text: str, version: str) -> tuple[str, bytes, dict[str, bytes]]:
     import socket  # noqa: PLC0415
     import sys  # noqa: PLC0415
 
+    import ray  # noqa: PLC0415
+
+    node = ray.get_runtime_context().get_node_id()
     try:
         from isorun import __version__ as there  # noqa: PLC0415
 
         if there == version:
             from isorun.execution.ray.node import serve  # noqa: PLC0415
 
-            return serve(text)
+            said, record, files = serve(text)
+            return json.dumps({**json.loads(said), "node": node}), record, files
         found = f"isorun {there}"
     except ImportError as error:
         found = f"{type(error).__name__}: {error}"
@@ -297,7 +314,7 @@ def isorun_run(text: str, version: str) -> tuple[str, bytes, dict[str, bytes]]:
         "allowed": f"isorun {version}, as here",
         "hint": f"{sys.executable} -m pip install isorun=={version}, on that node",
     }
-    return json.dumps({"refused": parts}), b"", {}
+    return json.dumps({"refused": parts, "node": node}), b"", {}
 
 
 def isorun_look(text: str, version: str) -> str:

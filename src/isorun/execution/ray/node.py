@@ -57,6 +57,9 @@ def serve(text: str) -> Answer:
             if errand is None:
                 raise
             errand.stop()
+        except (IsorunError, OSError) as error:  # of the place where a run would be, before it began
+            told = error if isinstance(error, IsorunError) else _as_told("no run can begin here", error)
+            return _refused(_parts(told))
 
 
 def look_around(text: str) -> str:
@@ -134,8 +137,7 @@ class _Errand:
         except IsorunError as error:
             answer = _refused(_parts(error))
         except Exception as error:
-            what = f"the run {self._job.run_id} could not be carried out"
-            answer = _refused(_parts(ExecutionError(what, found=f"{type(error).__name__}: {error}")))
+            answer = _refused(_parts(_as_told(f"the run {self._job.run_id} could not be carried out", error)))
         self._workshop.forget(self._job.run_id)
         self._answers.put(answer)
 
@@ -159,6 +161,10 @@ class _Errand:
             shutil.rmtree(self._folder, ignore_errors=True)
         ended = {"ended": self._shared, "left": left, "events": self._events}
         return json.dumps(ended), b"".join(sealed(record)[0]), files
+
+
+def _as_told(what: str, error: Exception) -> ExecutionError:
+    return ExecutionError(what, found=f"{type(error).__name__}: {error}")
 
 
 def _refused(parts: Mapping[str, str]) -> Answer:

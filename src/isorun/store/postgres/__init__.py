@@ -150,10 +150,12 @@ class PostgresStore(AbstractStore):
         unsafe = f"{self.place} runs with fsync = off: records are lost when its machine crashes"
         taken = "was taken over by another process: this one was stopped, or cut off from the store, for too long"
         waited = f"{self.place} was away for {sum(self._line.waits):.0f} seconds in all, and was waited for"
+        failed = "claims could not be renewed for a while, which is tried again"
         return (
             *([] if self._durable else [Note("store-not-durable", unsafe)]),
             *([Note("store-waited", waited)] if self._line.waits else []),
             *(Note("store-claim-lost", f"the claim of run {run_id} {taken}") for run_id in self._claims.lost),
+            *(Note("store-renewing", f"{failed}: {trouble}") for trouble in tuple(self._claims.troubles)),
         )
 
     def verify(self) -> Verified:

@@ -4,6 +4,9 @@ A claim is the row of its cell in `cells`, with a token of the store that took i
 thread renews what this process holds; of a process that died, or was stopped or cut off for longer than a lease, others
 take the claims over, each as a later attempt, so that what it may still record is refused. All times are the server's.
 After the server was started again, holders have a lease's time to come back before anything lapses.
+
+A lapsed claim is taken over by who has seen it lapsed for half a lease, by a clock of its own (`_Watch`): after a cut
+network or a step of the server's clock all claims look lapsed at once, while their holders are about to renew them.
 """
 
 from __future__ import annotations
@@ -13,9 +16,10 @@ import os
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from isorun.errors import StoreError
@@ -27,7 +31,13 @@ __all__ = ["LeasedClaims", "PostgresClaim"]
 _FIRST_LOOK: Final = 64
 _LONGEST_LOOK: Final = 4096
 _BEATS_A_LEASE: Final = 4
+_WATCHED_LEASES: Final = 0.5
 _LAPSED: Final = "greatest(until, pg_postmaster_start_time() + make_interval(secs => %(lease)s)) < now()"
+_TAKEN_OVER: Final = f"""(
+    {_LAPSED} AND (cells.cell, cells.attempt, cells.until) IN (
+        SELECT * FROM unnest(%(seen)s::text[], %(seen_attempts)s::bigint[], %(seen_untils)s::timestamptz[])
+    )
+)"""  # noqa: S608 - all of it ours
 
 _MAKE: Final = "INSERT INTO isorun.cells (cell) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING"
 # A row that another locks right now is being claimed or recorded, so it is passed over. One with this store's own token
@@ -36,7 +46,7 @@ _TAKE: Final = f"""
     WITH free AS (
         SELECT cells.cell, asked.place
         FROM unnest(%(cells)s::text[]) WITH ORDINALITY AS asked (cell, place) JOIN isorun.cells USING (cell)
-        WHERE NOT finished AND (token IS NULL OR token = %(token)s OR {_LAPSED})
+        WHERE NOT finished AND (token IS NULL OR token = %(token)s OR {_TAKEN_OVER})
         ORDER BY asked.place LIMIT %(limit)s
         FOR UPDATE OF cells SKIP LOCKED
     )
@@ -52,9 +62,13 @@ _TAKE_AGAIN: Final = f"""
     SET attempt = %(attempt)s, token = %(token)s, host = %(host)s, pid = %(pid)s,
         since = now(), until = now() + make_interval(secs => %(lease)s)
     WHERE cell = %(cell)s AND NOT finished AND attempt <= %(attempt)s
-        AND (token IS NULL OR token = %(token)s OR {_LAPSED})
+        AND (token IS NULL OR token = %(token)s OR {_TAKEN_OVER})
         AND NOT EXISTS (SELECT FROM isorun.runs WHERE runs.cell = cells.cell AND runs.attempt >= %(attempt)s)
     RETURNING attempt
+"""  # noqa: S608
+_LOOK: Final = f"""
+    SELECT cell, attempt, until FROM isorun.cells
+    WHERE cell = ANY(%(cells)s) AND NOT finished AND token <> %(token)s AND {_LAPSED}
 """  # noqa: S608
 _RENEW: Final = """
     UPDATE isorun.cells SET until = now() + make_interval(secs => %(lease)s)
@@ -86,13 +100,15 @@ class PostgresClaim(Claim):
 class LeasedClaims:
     """Hands out claims of one store, and renews them. do: does something on the store's own line.
 
-    lost: the runs whose claims lapsed and were taken over by others.
+    lost: the runs whose claims lapsed and were taken over by others. troubles: what went wrong when renewing, beside a
+    server that is away; it is tried again.
     """
 
     def __init__(
         self, do: Callable[[str, Callable[[Any], Any]], Any], own_line: Callable[[], ServerLine], lease_seconds: float
     ) -> None:
         self.lost: list[str] = []
+        self.troubles: dict[str, None] = {}
         self._do = do
         self._own_line = own_line
         self._lease = lease_seconds
@@ -100,6 +116,7 @@ class LeasedClaims:
         self._guard = threading.Lock()
         self._held: dict[str, int] = {}
         self._made: set[str] = set()
+        self._watch = _Watch()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -120,7 +137,7 @@ class LeasedClaims:
         with self._guard:
             if cell_id in self._held:
                 return None
-        asked = {**self._who(), "cell": cell_id, "attempt": attempt}
+        asked = {**self._who(), **self._seen([cell_id]), "cell": cell_id, "attempt": attempt}
 
         def taking(connection: Any) -> bool:
             with connection.pipeline():
@@ -129,6 +146,7 @@ class LeasedClaims:
             return bool(answer.fetchall())
 
         if not self._do("claiming a cell again", taking):
+            self._look_at([cell_id])
             return None
         self._hold({cell_id: attempt})
         return PostgresClaim(cell_id, attempt, self)
@@ -184,7 +202,7 @@ class LeasedClaims:
         new = sorted(
             {cell_id for cell_id in cell_ids if cell_id not in self._made}
         )  # one order: nobody waits in a ring
-        asked = {**self._who(), "cells": list(cell_ids), "limit": limit}
+        asked = {**self._who(), **self._seen(cell_ids), "cells": list(cell_ids), "limit": limit}
 
         def taking(connection: Any) -> list[tuple[int, str, int]]:
             with connection.pipeline():  # one round trip and one commit, also where rows are to be made
@@ -196,8 +214,21 @@ class LeasedClaims:
 
         rows = sorted(self._do("claiming a cell", taking))
         self._made.update(new)
+        if len(rows) < min(limit, len(cell_ids)):
+            self._look_at(cell_ids)
         self._hold({cell_id: attempt for _, cell_id, attempt in rows})
         return [PostgresClaim(cell_id, attempt, self) for _, cell_id, attempt in rows]
+
+    def _seen(self, cell_ids: Sequence[str]) -> dict[str, Any]:
+        """The claims of these cells that may be taken over, if they are still as they were seen."""
+        seen = self._watch.lasting(cell_ids, _WATCHED_LEASES * self._lease)
+        cells, attempts, untils = ([row[column] for row in seen] for column in range(3))
+        return {"seen": cells, "seen_attempts": attempts, "seen_untils": untils}
+
+    def _look_at(self, cell_ids: Sequence[str]) -> None:
+        asked = {"cells": list(cell_ids), "token": self._token, "lease": self._lease}
+        lapsed = self._do("looking at claims", lambda connection: connection.execute(_LOOK, asked).fetchall())
+        self._watch.saw(cell_ids, lapsed)
 
     def _who(self) -> dict[str, Any]:
         return {"lease": self._lease, "token": self._token, "host": socket.gethostname(), "pid": os.getpid()}
@@ -213,7 +244,11 @@ class LeasedClaims:
         line = self._own_line()
         try:
             while not self._ended.wait(self._lease / _BEATS_A_LEASE):
-                self._renew(line)
+                try:
+                    self._renew(line)
+                except Exception as error:  # without this thread all claims lapse, so it goes on whatever happens
+                    self.troubles[f"{type(error).__name__}: {line.masked(str(error))}"] = None
+                    line.hang_up()
         finally:
             line.hang_up()
 
@@ -232,3 +267,31 @@ class LeasedClaims:
             for cell_id, attempt in gone & set(self._held.items()):
                 del self._held[cell_id]
                 self.lost.append(f"{cell_id}-{attempt}")
+
+
+_Seen = tuple[str, int, datetime]
+
+
+class _Watch:
+    """Claims of others that were seen lapsed: each as it stood, since when by the clock of this process."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, tuple[_Seen, float]] = {}
+
+    def saw(self, cell_ids: Iterable[str], lapsed: Iterable[_Seen]) -> None:
+        """Of these cells, the claims that are lapsed now; one that was renewed, or is another's, begins anew."""
+        now, standing = time.monotonic(), {row[0]: row for row in lapsed}
+        for cell_id in cell_ids:
+            row, known = standing.get(cell_id), self._since.get(cell_id)
+            if row is None:
+                self._since.pop(cell_id, None)
+            elif known is None or known[0] != row:
+                self._since[cell_id] = (row, now)
+
+    def lasting(self, cell_ids: Iterable[str], seconds: float) -> list[_Seen]:
+        """Those that were seen so long ago, and not seen otherwise since."""
+        if not self._since:
+            return []
+        until = time.monotonic() - seconds
+        found = (self._since[cell_id] for cell_id in cell_ids if cell_id in self._since)
+        return [row for row, since in found if since <= until]

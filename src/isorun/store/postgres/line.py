@@ -135,7 +135,8 @@ class ServerLine:
         """Say once that one waits; whether it was said. Nobody looks at notes while nothing happens."""
         if seconds < _SAID_AFTER_SECONDS:
             return False
-        sys.stderr.write(f"isorun: {self.place} does not answer; waiting for up to {self._patience:.0f} seconds\n")
+        with suppress(OSError, ValueError):  # the terminal has gone, or the file was closed: nobody is there to hear it
+            sys.stderr.write(f"isorun: {self.place} does not answer; waiting for up to {self._patience:.0f} seconds\n")
         return True
 
     def _gone(self, error: psycopg.Error, doing: str) -> StoreError:
