@@ -201,8 +201,9 @@ def test_a_cluster_that_is_started_here_lets_nobody_in_without_its_token(tmp_pat
     try:
         assert execute(executor, job_for(LOGS, tmp_path)).state is RunState.FINISHED
         assert executor._temporary.stat().st_mode & 0o077 == 0, "others can reach its sockets"
-        (raylet,) = (item.pid for item in descendants(os.getpid()) if item.name == "raylet")
-        words = Path(f"/proc/{raylet}/cmdline").read_text().split("\0")
+        raylets = [item.pid for item in descendants(os.getpid()) if item.name == "raylet"]
+        started = [Path(f"/proc/{pid}/cmdline").read_text() for pid in raylets]
+        (words,) = (text.split("\0") for text in started if str(executor._temporary) in text)
         (address,) = (word.partition("=")[2] for word in words if word.startswith("--gcs-address="))
         script = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False); print('let in')"
         tried = subprocess.run(
