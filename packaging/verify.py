@@ -60,6 +60,12 @@ PROMISES: dict[str, list[tuple[tuple[str, ...], str]]] = {
     "sign": [
         (("isorun", "keys", "new", "--out", "lab.key"), "ed25519"),
     ],
+    "ray": [(("isorun", "run", "-n", "2", "--executor", "ray", "--", "python", "train.py"), "2 finished")],
+    "mlflow": [
+        (("isorun", "run", "-n", "2", "--name", "m", "--", "python", "train.py"), "2 finished"),
+        (("isorun", "export", "mlflow", "m", "--to", "sqlite:///mlflow.db"), "2 runs"),
+    ],
+    "aim": [(("python", "-c", "import aim"), "")],
     "optuna": [(("python", "optuna_search.py"), ""), (("isorun", "repair", "sqlite:///s.db"), "12 trials")],
     "keras-tuner": [(("python", "-c", "import isorun.repair.engines.keras_tuner"), "")],
     "autokeras": [(("python", "-c", "import isorun.repair.engines.autokeras"), "")],
