@@ -324,7 +324,7 @@ PARTITION = "PartitionName=cpu Default=YES MaxTime=UNLIMITED State=UP Nodes=c1\n
 
 @pytest.fixture
 def watched(programs, tmp_path):
-    """A function that makes an executor which waits for so many runs that have begun; what they tell is in its `told`."""
+    """A function that makes an executor which waits for runs that have begun; what they tell is in its `told`."""
     made = []
 
     def make(count=1):
