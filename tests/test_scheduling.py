@@ -908,6 +908,15 @@ def owning(executor, store):
     return opened
 
 
+def test_runs_that_may_not_be_queued_are_told_apart_from_those_that_go_on(monkeypatch):
+    first = StayingExecutor({})
+    monkeypatch.setattr(first, "leave", lambda: tuple(first.waiting)[:1])
+    study = study_of(3)
+    outcome = carry_out(CellList(cells_of(study)), owning(first, MemoryStore()), study)
+    told = "left, and 1 run goes on without isorun; 2 more are not known to be queued: the same command finds or queues"
+    assert outcome.stopped == f"{told} them"
+
+
 def test_who_is_asked_to_stop_leaves_runs_that_stay_and_comes_back_to_the_same_attempts():
     study, store, engine = study_of(3), MemoryStore(), {}
     first = StayingExecutor(engine)

@@ -659,12 +659,11 @@ class _Loop:
             return False
         with blaming("executor", executor):
             staying = set(executor.leave()) & self._running.keys()
-        runs = "1 run goes" if len(staying) == 1 else f"{len(staying)} runs go"
-        self._stopped = f"{LEFT}, and {runs} on without isorun"
         with suppress(queue.Empty):  # what was told before that is recorded now, and not first when somebody comes back
             while True:
                 if isinstance(told := self._told.get_nowait(), RunEnded):
                     self._hear(told)
+        self._stopped = _left(len(staying & self._running.keys()), len(self._running.keys() - staying))
         for run_id in tuple(self._running):
             self._free(run_id)
         return True
@@ -702,6 +701,16 @@ class _Loop:
     def _release(self, claim: Claim) -> None:
         with blaming("store", self._store):
             claim.release()
+
+
+def _left(staying: int, unsure: int) -> str:
+    """What `Outcome.stopped` says of runs that were left. unsure: those that may not be in the queue."""
+    runs = "1 run goes" if staying == 1 else f"{staying} runs go"
+    told = f"{LEFT}, and {runs} on without isorun"
+    if not unsure:
+        return told
+    more = "1 more is" if unsure == 1 else f"{unsure} more are"
+    return f"{told}; {more} not known to be queued: the same command finds or queues them"
 
 
 def _killed(job: Job) -> RunRecord:
