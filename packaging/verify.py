@@ -60,6 +60,12 @@ PROMISES: dict[str, list[tuple[tuple[str, ...], str]]] = {
     "sign": [
         (("isorun", "keys", "new", "--out", "lab.key"), "ed25519"),
     ],
+    "ray": [(("isorun", "run", "-n", "2", "--executor", "ray", "--", "python", "train.py"), "2 finished")],
+    "mlflow": [
+        (("isorun", "run", "-n", "2", "--name", "m", "--", "python", "train.py"), "2 finished"),
+        (("isorun", "export", "mlflow", "m", "--to", "sqlite:///mlflow.db"), "2 runs"),
+    ],
+    "aim": [(("python", "-c", "import aim"), "")],
     "optuna": [(("python", "optuna_search.py"), ""), (("isorun", "repair", "sqlite:///s.db"), "12 trials")],
     "keras-tuner": [(("python", "-c", "import isorun.repair.engines.keras_tuner"), "")],
     "autokeras": [(("python", "-c", "import isorun.repair.engines.autokeras"), "")],
@@ -157,10 +163,15 @@ _EPOCH = {"SOURCE_DATE_EPOCH": "1767225600"}
 
 
 def _pythons() -> list[str]:
-    found = [path for version in PYTHONS if (path := shutil.which(f"python{version}"))]
+    """Those that begin: a shim of a version manager may stand for a version that is not there."""
+    found = {version: path for version in PYTHONS if (path := shutil.which(f"python{version}")) and _begins(path)}
     for version in PYTHONS:
-        print(f"python{version}: {shutil.which(f'python{version}') or 'not here'}")
-    return found or [sys.executable]
+        print(f"python{version}: {found.get(version, 'not here')}")
+    return list(found.values()) or [sys.executable]
+
+
+def _begins(python: str) -> bool:
+    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
 
 
 def _kept(place: Path, name: str, steps: list[tuple[tuple[str, ...], str]], python: str, wheel: Path) -> Iterator[str]:

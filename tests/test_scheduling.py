@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from isorun import scheduling, session
 from isorun.errors import ExecutionError, PluginError, StoreConflict, StoreError, StudyError
-from isorun.execution import AbstractExecutor, ExecutorFailed, RowsLogged, RunEnded, RunStarted
+from isorun.execution import AbstractExecutor, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted
 from isorun.scheduling import AbstractAgenda, CellList, Observer, carry_out
 from isorun.session import ExecutorOptions, Session
 from isorun.store.folder import FolderStore
@@ -907,6 +908,15 @@ def owning(executor, store):
     return opened
 
 
+def test_runs_that_may_not_be_queued_are_told_apart_from_those_that_go_on(monkeypatch):
+    first = StayingExecutor({})
+    monkeypatch.setattr(first, "leave", lambda: tuple(first.waiting)[:1])
+    study = study_of(3)
+    outcome = carry_out(CellList(cells_of(study)), owning(first, MemoryStore()), study)
+    told = "left, and 1 run goes on without isorun; 2 more are not known to be queued: the same command finds or queues"
+    assert outcome.stopped == f"{told} them"
+
+
 def test_who_is_asked_to_stop_leaves_runs_that_stay_and_comes_back_to_the_same_attempts():
     study, store, engine = study_of(3), MemoryStore(), {}
     first = StayingExecutor(engine)
@@ -930,8 +940,54 @@ def test_a_run_in_flight_that_was_recorded_or_replaced_is_made_anew():
     store.claim(cells[1].id).release()
     again = EndingExecutor(engine)
     carry_out(CellList(cells), owning(again, store), study)
-    assert again.executed == [f"{cells[0].id}-2", f"{cells[1].id}-3", f"{cells[2].id}-1"]
+    assert sorted(again.executed) == sorted([f"{cells[0].id}-2", f"{cells[1].id}-3", f"{cells[2].id}-1"])
     assert store.finished() == {cell.id for cell in cells}
+
+
+def test_a_run_in_flight_that_another_isorun_lets_go_of_just_now_is_come_back_to():
+    study, engine = study_of(1), {}
+    (cell,) = cells_of(study)
+
+    class Letting(MemoryStore):
+        """Somebody holds the cell when it is asked for again, and has let go of it before the next question."""
+
+        asked = 0
+
+        def claim_again(self, cell_id, attempt):
+            Letting.asked += 1
+            return None if Letting.asked == 1 else super().claim_again(cell_id, attempt)
+
+    store = Letting()
+    store.claim(cell.id).release()
+    engine[cell.id] = Job(cell=cell, attempt=1, command=cell.command, working_folder=Path(), seed=1)
+    again = EndingExecutor(engine)
+    carry_out(CellList([cell]), owning(again, store), study)
+    assert again.executed == [f"{cell.id}-1"]
+
+
+def test_a_record_that_is_refused_after_an_older_failure_leaves_the_cell_to_be_looked_at_again():
+    """The run was replaced, and whoever replaced it is gone: neither that old failure nor the refusal is an answer."""
+    study = study_of(1)
+    (cell,) = cells_of(study)
+
+    class Replaced(MemoryStore):
+        refused = 0
+
+        def finish(self, record):
+            if record.attempt == 2 and not self.refused:
+                self.refused += 1
+                raise StoreConflict("a later attempt was claimed")
+            super().finish(record)
+
+    store = Replaced()
+    store.finish(make_record(cell, attempt=store.claim(cell.id).attempt, state=RunState.FAILED))
+    store.close()
+    agenda = Listening([cell])
+    outcome, executor, _ = carried(study, store=store, agenda=agenda)
+    assert store.refused == 1
+    assert executor.executed == [cell.id, cell.id]
+    assert [(state, final) for _, state, final in agenda.heard] == [(RunState.FINISHED, True)]
+    assert [item.code for item in outcome.conditions] == ["made-elsewhere"]
 
 
 def test_runs_that_stay_are_left_at_once_where_that_is_asked_for():

@@ -55,6 +55,7 @@ LEFT: Final = "left"
 _LOOK_AGAIN_SECONDS: Final = 0.5
 _LOST_TRIES: Final = 3
 """How often a cell is tried again after the place of its run lost it: what is lost ever again is no accident."""
+_LOOKS_BEFORE_ANEW: Final = 3
 _GIVE_UP_SECONDS: Final = 20.0
 """How long runs may take to end after an error: longer than executors wait between asking and killing."""
 _CONTENT_ERRORS: Final = (ValueError, TypeError, OverflowError, RecursionError, AttributeError, LookupError)
@@ -280,6 +281,10 @@ class _Loop:
         self._running: dict[str, _Running] = {}
         self._tries: Counter[str] = Counter()
         self._lost: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+        self._not_granted: Counter[str] = Counter()
+        self._held_now: set[str] = set()
+        self._holders_until = 0.0
         self._latest_attempts: dict[str, int] = {}
         self._known_holders: dict[str, Holder | None] = {}
         self._checked: set[tuple[str, str, int]] = set()
@@ -408,13 +413,36 @@ class _Loop:
         with blaming("store", self._store):
             claim = self._store.claim_again(cell.id, job.attempt)
         if claim is None:
-            return False
+            return self._waits_for_holder(cell, job.attempt)
         try:
             self._submit_job(job, claim)
         except BaseException:
             self._free(job.run_id)
             raise
         return True
+
+    def _waits_for_holder(self, cell: Cell, attempt: int) -> bool:
+        """Whether a run that goes on is another isorun's now, so that the cell is looked at again.
+
+        Who lets go of it just now leaves it to be taken again; only a run that nobody holds and that cannot be taken
+        again either, on several looks, is made anew: a later attempt was claimed, and its holder is gone.
+        """
+        with blaming("store", self._store):
+            recorded = _latest_attempts(self._store.run_ids([cell.id])).get(cell.id, 0)
+        if cell.id not in self._holders_now():
+            self._not_granted[cell.id] += 1
+        if recorded >= attempt or self._not_granted[cell.id] > _LOOKS_BEFORE_ANEW:
+            return False
+        self._look_again(cell)
+        return True
+
+    def _holders_now(self) -> set[str]:
+        """Cells that somebody holds; of one moment for all cells that are looked at together."""
+        if time.monotonic() >= self._holders_until:
+            with blaming("store", self._store):
+                self._held_now = {holder.cell_id for holder in self._store.holders()}
+            self._holders_until = time.monotonic() + _LOOK_AGAIN_SECONDS / 2
+        return self._held_now
 
     def _begin(self) -> None:
         """What comes before the first run; the executor is open by then."""
@@ -571,9 +599,13 @@ class _Loop:
         with blaming("store", self._store):
             known = self._store.records([record.cell.id])
             held = {holder.cell_id: holder.attempt for holder in self._store.holders()}
-        kept = self._done_by_others(record.cell) or (known[-1] if known else None)
+        # An older failure says nothing about what replaced this run: whoever replaced it may be at it, or have died.
+        later = [one for one in known if one.attempt >= record.attempt]
+        kept = self._done_by_others(record.cell) or (later[-1] if later else None)
         if kept is None and held.get(record.cell.id, 0) <= record.attempt:
-            raise conflict
+            self._refused[record.cell.id] += 1
+            if self._refused[record.cell.id] > _LOST_TRIES:
+                raise conflict
         message = f"{record.cell.label} was run here too, as {record.run_id}, which is not kept: {conflict.what}"
         from isorun.analysis.evidence import Condition  # noqa: PLC0415  hardly ever needed
 
@@ -627,12 +659,11 @@ class _Loop:
             return False
         with blaming("executor", executor):
             staying = set(executor.leave()) & self._running.keys()
-        runs = "1 run goes" if len(staying) == 1 else f"{len(staying)} runs go"
-        self._stopped = f"{LEFT}, and {runs} on without isorun"
         with suppress(queue.Empty):  # what was told before that is recorded now, and not first when somebody comes back
             while True:
                 if isinstance(told := self._told.get_nowait(), RunEnded):
                     self._hear(told)
+        self._stopped = _left(len(staying & self._running.keys()), len(self._running.keys() - staying))
         for run_id in tuple(self._running):
             self._free(run_id)
         return True
@@ -670,6 +701,16 @@ class _Loop:
     def _release(self, claim: Claim) -> None:
         with blaming("store", self._store):
             claim.release()
+
+
+def _left(staying: int, unsure: int) -> str:
+    """What `Outcome.stopped` says of runs that were left. unsure: those that may not be in the queue."""
+    runs = "1 run goes" if staying == 1 else f"{staying} runs go"
+    told = f"{LEFT}, and {runs} on without isorun"
+    if not unsure:
+        return told
+    more = "1 more is" if unsure == 1 else f"{unsure} more are"
+    return f"{told}; {more} not known to be queued: the same command finds or queues them"
 
 
 def _killed(job: Job) -> RunRecord:

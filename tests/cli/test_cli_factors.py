@@ -82,7 +82,7 @@ def test_json_figures_and_a_page(here, capsys):
     assert "acc of the same seeds under mode=a and mode=b" in (here / "change.svg").read_text()
     page = (here / "page.html").read_text()
     assert "acc is moved by mode" in page
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 4  # each of two for a window and for a telephone
 
 
 @pytest.mark.parametrize(

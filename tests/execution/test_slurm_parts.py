@@ -1,12 +1,19 @@
 """The parts of the SLURM executor that need no SLURM: settings, answers of its commands, what its last words mean."""
 
+import json
 import os
+import signal
 import stat
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from isorun.errors import ExecutionError
-from isorun.execution import Resources
+from isorun.execution import Resources, RowsLogged, event_to_json
+from isorun.execution.slurm import SlurmExecutor, element, ledger
 from isorun.execution.slurm.commands import (
     ArrayElement,
     ControllerSilent,
@@ -17,12 +24,16 @@ from isorun.execution.slurm.commands import (
     SubmissionRefused,
 )
 from isorun.execution.slurm.endings import Left, ending
-from isorun.execution.slurm.ledger import Ledger, carried, is_live, latest_begin
+from isorun.execution.slurm.entries import AwaitedRun
+from isorun.execution.slurm.ledger import Ledger, RunPlace, carried, is_live, latest_begin
 from isorun.execution.slurm.settings import settings_of
 from isorun.execution.slurm.standing import standing
+from isorun.execution.slurm.watching import EventTail
+from isorun.store.checking import share
 from isorun.study.records import RunState
 from isorun.testing.executor_contract import job_for
 from isorun.testing.made_records import make_record
+from isorun.worker.runfolder import write_own
 
 SQUEUE = """\
 12|3|RUNNING|n1|isorun-0123456789ab|None
@@ -258,8 +269,6 @@ def test_a_run_has_one_record_and_begins_are_numbered(tmp_path):
 
 
 def test_the_ledger_of_another_process_is_found_and_its_latest_attempt_first(tmp_path):
-    from dataclasses import replace
-
     ours, theirs = Ledger(tmp_path / "runs"), Ledger(tmp_path / "runs")
     assert ours.of_cell("none") == []
     first = job_for("", tmp_path)
@@ -308,3 +317,209 @@ def test_variables_of_a_terminal_a_machine_or_another_job_do_not_travel():
     )
     assert carried({**kept, **other}) == kept
     assert "PATH" in carried(os.environ)
+
+
+PARTITION = "PartitionName=cpu Default=YES MaxTime=UNLIMITED State=UP Nodes=c1\nMaxArraySize = 1001\n"
+
+
+@pytest.fixture
+def watched(programs, tmp_path):
+    """A function that makes an executor which waits for runs that have begun; what they tell is in its `told`."""
+    made = []
+
+    def make(count=1):
+        programs("scontrol", PARTITION)
+        programs("sinfo", "cpu|64|256000|(null)\n")
+        executor = SlurmExecutor(tmp_path / "runs")
+        made.append(executor)
+        jobs = [job_for("", tmp_path, number) for number in range(count)]
+        submission = executor._ledger.write(jobs, {}, {"TOKEN": "secret"})
+        submission.queued("7")
+        for index, job in enumerate(jobs):
+            submission.place(index).begin({})
+            submission.place(index).mark("events-0.jsonl")
+            entry = AwaitedRun(job, make.told.append, time.monotonic(), submission, index, state="RUNNING")
+            executor._entries[job.run_id] = entry
+        return executor, submission
+
+    make.told = []
+    yield make
+    for executor in made:
+        executor._entries.clear()
+
+
+def test_no_file_stays_open_for_a_run_that_is_watched(watched):
+    executor, submission = watched(30)
+    for number in range(2):
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        executor._ask_at = time.monotonic() + 60
+        executor._step()
+        assert len(list(Path("/proc/self/fd").iterdir())) <= before, number
+    assert executor._troubles == []
+    assert executor._entries.keys() == set(submission.runs)
+
+
+def test_events_are_read_from_where_the_last_look_ended(tmp_path):
+    place = Ledger(tmp_path / "runs").write([job_for("", tmp_path)], {}, {}).place(0)
+    place.begin({})
+    path, tail = place.folder / "events-0.jsonl", EventTail()
+    text = "".join(json.dumps(event_to_json(RowsLogged("r", ({"step": step},)))) + "\n" for step in range(3))
+    seen = []
+    for end in (10, len(text) - 5, len(text)):
+        path.write_text(text[:end])
+        seen.append([dict(event.rows[0])["step"] for event in tail.new(place, "r", place.names())])
+    assert seen == [[], [0, 1], [2]]
+
+
+def test_trouble_of_any_kind_ends_no_run_and_is_told_after_a_minute(watched, monkeypatch):
+    executor, submission = watched(2)
+    monkeypatch.setattr(RunPlace, "record", lambda _: 1 / 0)
+    submission.place(0).keep(make_record())
+    refused = OSError(24, "Too many open files")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: (_ for _ in ()).throw(refused))
+    executor._step()
+    assert (watched.told, len(executor._entries)) == ([], 2)
+    executor._silent_since -= 61
+    executor._ask_at = 0.0
+    executor._step()
+    executor._step()
+    (told,) = watched.told
+    assert "ZeroDivisionError" in told.message
+    assert "is waited for" in told.message
+    assert len(executor._entries) == 2
+
+
+def test_a_command_that_cannot_be_started_is_a_controller_that_does_not_answer(programs, monkeypatch, tmp_path):
+    slurm, refused = Slurm(), OSError(24, "Too many open files")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: (_ for _ in ()).throw(refused))
+    for ask in (slurm.elements, lambda: slurm.submit([], tmp_path / "batch.sh", [])):
+        with pytest.raises(ControllerSilent, match="Too many open files"):
+            ask()
+
+
+def test_a_record_that_is_left_while_a_stop_is_asked_is_the_end(watched, monkeypatch):
+    executor, submission = watched()
+    (entry,) = executor._entries.values()
+    entry.stop_asked = True
+    mark = RunPlace.mark
+
+    def marked(place, name, text=""):
+        mark(place, name, text)
+        if name == "over":
+            place.keep(make_record(accuracy=0.5))
+
+    monkeypatch.setattr(RunPlace, "mark", marked)
+    executor._end_by(entry, JobEnd("CANCELLED"))
+    (told,) = watched.told
+    assert (told.record.state, told.record.results) == (RunState.FINISHED, {"accuracy": 0.5})
+    assert is_live(submission.place(0))  # told once more to who comes back, if it was not recorded
+
+
+def test_an_element_says_that_it_has_ended_when_its_record_is_kept(tmp_path, monkeypatch):
+    place = Ledger(tmp_path / "runs").write([job_for("", tmp_path)], {}, {}).place(0)
+    begin = element._Begin(place, place.job(), 0, 1)
+    seen = []
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(begin, "_made", make_record)
+    monkeypatch.setattr(begin, "_keep", lambda _: seen.append("ended-0" in place.names()))
+    assert begin.carry_out() == 0
+    assert (seen, "ended-0" in place.names()) == ([False], True)
+
+
+def test_a_submission_is_seen_when_it_is_whole_and_one_that_is_not_is_tried_again(tmp_path, monkeypatch):
+    runs = tmp_path / "runs"
+    ours, theirs = Ledger(runs), Ledger(runs)
+    job = job_for("", tmp_path)
+    seen = []
+    monkeypatch.setattr(ledger, "write_own", lambda *given: (seen.append(ours.of_cell(job.cell.id)), write_own(*given)))
+    made = theirs.write([job], {}, {})
+    assert (len(seen), any(seen)) == (5, False)
+    assert [submission.token for submission, _ in ours.of_cell(job.cell.id)] == [made.token]
+    half = runs / "slurm" / "0123456789ab"
+    half.mkdir(mode=0o700)
+    os.utime(runs / "slurm", (1, 1))
+    assert len(ours.of_cell(job.cell.id)) == 1
+    (half / "submission.json").write_bytes((made.folder / "submission.json").read_bytes())
+    os.utime(runs / "slurm", (1, 1))
+    assert len(ours.of_cell(job.cell.id)) == 2
+
+
+def test_a_submission_that_could_not_be_written_leaves_nothing(tmp_path, monkeypatch):
+    made = Ledger(tmp_path / "runs")
+
+    def full(path, text, flags=0):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(ledger, "write_own", full)
+    with pytest.raises(OSError, match="No space"):
+        made.write([job_for("", tmp_path)], {}, {})
+    assert list((tmp_path / "runs" / "slurm").iterdir()) == []
+
+
+def test_nobody_can_put_something_in_the_place_of_what_another_submitted(tmp_path, monkeypatch, capsys):
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    runs.chmod(0o2770)
+    job = job_for("", tmp_path)
+    submission = Ledger(runs).write([job], {}, {})
+    assert stat.S_IMODE((runs / "slurm").stat().st_mode) == 0o3770
+    (submission.folder / "submission.json").chmod(0o660)
+    with pytest.raises(ExecutionError, match="may have been changed by others") as raised:
+        Ledger(runs).of_cell(job.cell.id)
+    assert "others may write" in raised.value.found
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "0")
+    assert element.main([str(submission.folder)]) == ledger.NOT_OWN
+    assert "others may write" in capsys.readouterr().err
+    (submission.folder / "submission.json").chmod(0o600)
+    mine = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: mine + 1)
+    assert Ledger(runs).of_cell(job.cell.id) == []  # another's: not attached to
+    assert element.main([str(submission.folder)]) == ledger.NOT_OWN
+    assert f"belongs to the user {mine}" in capsys.readouterr().err
+    assert not list(submission.place(0).folder.glob("began-*"))
+
+
+def test_a_store_that_is_shared_leaves_submissions_to_their_user(tmp_path):
+    submission = Ledger(tmp_path / "runs").write([job_for("", tmp_path)], {}, {"TOKEN": "secret"})
+    share(tmp_path)
+    assert stat.S_IMODE(submission.folder.parent.stat().st_mode) == 0o3770
+    paths = [submission.folder, *submission.folder.rglob("*")]
+    assert {stat.S_IMODE(path.stat().st_mode) & 0o077 for path in paths} == {0}
+
+
+def test_the_shells_variables_go_with_the_last_run_whoever_ends_it(tmp_path, watched):
+    submission = Ledger(tmp_path / "other").write([job_for("", tmp_path, n) for n in range(2)], {}, {"TOKEN": "secret"})
+    variables = submission.folder / "environment.json"
+    submission.place(1).keep(make_record())
+    Ledger(tmp_path / "other").sweep()
+    assert variables.exists()
+    executor, _ = watched()
+    executor._fence(submission, 0, "a later attempt was made")
+    assert not variables.exists()
+    variables.write_text("{}")
+    unfinished = submission.folder.parent / ".0123456789ab.tmp"
+    unfinished.mkdir()
+    Ledger(tmp_path / "other").sweep()
+    assert (variables.exists(), unfinished.exists()) == (False, True)
+    os.utime(unfinished, (1, 1))
+    Ledger(tmp_path / "other").sweep()
+    assert not unfinished.exists()
+
+
+def test_what_is_requeued_just_when_it_ended_is_waited_for(watched, programs, tmp_path):
+    executor, submission = watched()
+    (entry,) = executor._entries.values()
+    entry.over_since = time.monotonic() - 60
+    programs("scontrol", f"JobId=7 JobName={submission.name} JobState=PENDING Reason=BeginTime ExitCode=0:0\n")
+    executor._hear(entry, ArrayElement(submission.name, "7", 0, "NODE_FAIL", "n1", "None"))
+    assert (watched.told, entry.over_since, len(executor._entries)) == ([], None, 1)
+    told = ending(entry.job, JobEnd("PENDING"), Left(True, None, "", ""), stop_asked=False)
+    assert (told.record.state, told.lost) == (RunState.INTERRUPTED, True)
+
+
+def test_only_runs_that_slurm_has_taken_are_said_to_go_on(watched):
+    executor, submission = watched(2)
+    other = AwaitedRun(replace(executor._entries[submission.runs[0]].job, attempt=9), print, 0.0)
+    executor._entries["unsubmitted"] = other
+    executor._entries["unanswered"] = replace(other, submission=replace(submission, number=""))
+    assert executor.leave() == submission.runs

@@ -20,10 +20,11 @@ NAMED = re.compile(
 )
 # The papers train with frameworks, formats of printed lines are known by who prints them, and made records are made.
 # What repair changes inside a model is a framework a file as well, and so are the engines, some of which are one's own.
-# An audit reads the sources of trainings, in which frameworks are named.
+# An audit reads the sources of trainings, in which frameworks are named. Callbacks are a framework a file, too.
 AUDIT = ROOT / "diagnose" / "audit"
 REPAIR = (ROOT / "repair" / "engines", ROOT / "repair" / "expansion")
-MAY_NAME = (ROOT / "worker" / "frameworks", ROOT / "zoo", ROOT / "sources", ROOT / "testing", AUDIT, *REPAIR)
+FRAMEWORKS = (ROOT / "worker" / "frameworks", ROOT / "frameworks")
+MAY_NAME = (*FRAMEWORKS, ROOT / "zoo", ROOT / "sources", ROOT / "testing", AUDIT, *REPAIR)
 # Names of variables that may be recorded are a list of names, whoever reads them.
 # What a difference in a recorded fact can change is a table of the facts' names.
 LISTS_OF_VARIABLES = {ROOT / "worker" / "redaction.py", ROOT / "analysis" / "environments.py"}

@@ -307,17 +307,19 @@ def _remember_attempts(folder: Path, files: Files, run_ids: Iterable[str]) -> No
 def share(folder: Path, group: int | None = None) -> int:
     """Let the group work with the store, too: all that is there, and what will be. How many files and folders changed.
 
+    What was submitted to a cluster (`runs/slurm/TOKEN`) stays its user's alone: it holds secrets, and is carried out.
     group: its number; None for the group that the folder has.
     """
     folder = existing(folder).resolve()  # links within the store lead elsewhere; the one to it is the store
+    submitted = folder / "runs" / "slurm"
     changed = 0
     with reported("sharing the store", folder):
         for path in (folder, *folder.rglob("*")):
-            if path.is_symlink():
+            if path.is_symlink() or submitted in path.parents:
                 continue
             if group is not None:
                 os.chown(path, -1, group)
-            path.chmod(0o2770 if path.is_dir() else 0o660)
+            path.chmod(0o3770 if path == submitted else 0o2770 if path.is_dir() else 0o660)
             changed += 1
     return changed
 

@@ -225,15 +225,18 @@ class Slurm:
         if program is None:
             raise ControllerSilent(f"{words[0]} is not in PATH any more")
         # A session of its own: Ctrl-C in the terminal may not end sbatch between its question and its answer.
-        done = subprocess.run(
-            [program, *words[1:]],
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_ANSWER_SECONDS,
-            check=False,
-            start_new_session=True,
-        )
+        try:
+            done = subprocess.run(
+                [program, *words[1:]],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_ANSWER_SECONDS,
+                check=False,
+                start_new_session=True,
+            )
+        except OSError as error:  # no memory, no process or no open file to be had just now
+            raise ControllerSilent(f"{words[0]} cannot be started: {error.strerror or error}") from error
         return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
 
     def _path(self, name: str) -> str | None:

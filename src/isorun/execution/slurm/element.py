@@ -37,12 +37,14 @@ from isorun.execution.carrying import Workbench, Workshop, carry_out, new_folder
 from isorun.execution.resources import Devices, lent_cpus, usable_cpus
 from isorun.execution.slurm.ledger import (
     CANNOT_RUN,
+    NOT_OWN,
     NOT_SHARED,
     OTHER_VERSION,
     RunPlace,
     latest_begin,
     read_submission,
 )
+from isorun.execution.slurm.ownership import open_to_others
 from isorun.study.records import RunRecord, RunState
 
 __all__ = ["main"]
@@ -75,6 +77,13 @@ class _Begin:
         for number in (signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, self._hear)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGUSR1})
+        try:
+            return self._carried_out()
+        finally:
+            # The last, when the record is kept: who sees this mark looks for no record any more.
+            self._place.mark(f"ended-{self._number}")
+
+    def _carried_out(self) -> int:
         watcher = threading.Thread(target=self._look_around, name="fence", daemon=True)
         try:
             self._wait_for_earlier()
@@ -89,7 +98,6 @@ class _Begin:
             self._ended.set()
             self._workshop.close()
             self._events.close()
-            self._place.mark(f"ended-{self._number}")
         self._keep(record)
         return 0
 
@@ -178,6 +186,10 @@ def _called() -> str:
 def main(arguments: list[str]) -> int:
     """Carry out the run of this element; 0 also where nothing was left to do."""
     folder = Path(arguments[0])
+    foreign = open_to_others(folder, os.environ.get("SLURM_ARRAY_TASK_ID", ""))
+    if foreign:
+        sys.stderr.write(f"isorun: {foreign}; nothing of it is carried out on {socket.gethostname()}\n")
+        return NOT_OWN
     submission = read_submission(folder)
     if submission is None:
         sys.stderr.write(f"isorun: the submission {folder} cannot be read on {socket.gethostname()}\n")
@@ -197,7 +209,11 @@ def main(arguments: list[str]) -> int:
     place = submission.place(int(os.environ["SLURM_ARRAY_TASK_ID"]))
     if place.names() & {"fenced", "over"} or place.record() is not None:
         return 0
-    return _Begin(place, place.job(), int(submission.content["gpus"]), int(submission.content["cpus"])).carry_out()
+    begin = _Begin(place, place.job(), int(submission.content["gpus"]), int(submission.content["cpus"]))
+    try:
+        return begin.carry_out()
+    finally:
+        submission.forget_environment_if_over()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,14 @@ from isorun.errors import ExecutionError
 from isorun.execution import Job
 from isorun.execution.assemble import STOPPED, lost_record
 from isorun.execution.slurm.commands import JobEnd
-from isorun.execution.slurm.ledger import CANNOT_RUN, NO_INTERPRETER, NO_PRELUDE, NOT_SHARED, OTHER_VERSION
+from isorun.execution.slurm.ledger import (
+    CANNOT_RUN,
+    NO_INTERPRETER,
+    NO_PRELUDE,
+    NOT_OWN,
+    NOT_SHARED,
+    OTHER_VERSION,
+)
 from isorun.study.records import RunRecord, RunState
 
 __all__ = ["LOST", "OVER", "Ending", "Left", "ending"]
@@ -34,6 +41,10 @@ _SAID: Final = {
     ),
     OTHER_VERSION: ("SLURM's nodes have another isorun than this machine", "the same isorun on both"),
     NO_PRELUDE: ("the prelude of SLURM's runs failed on a node", "a prelude that ends well there"),
+    NOT_OWN: (
+        "what was submitted may have been changed by others, and is not carried out",
+        "a folder and files of the user who submits, which nobody else may write",
+    ),
     CANNOT_RUN: ("no run is possible on SLURM's nodes", ""),
 }
 _LOG_LINES: Final = 4
@@ -70,7 +81,7 @@ def ending(job: Job, end: JobEnd | None, left: Left, *, stop_asked: bool) -> End
         reason = f"SLURM: {end.state}{_on(end)}: {error.what}"
         return Ending(_record(job, end, left, reason, RunState.INTERRUPTED), lost=True, error=error)
     state, reason = _state_and_reason(end)
-    return Ending(_record(job, end, left, reason, state), lost=end.state in LOST or _is_unexplained(end))
+    return Ending(_record(job, end, left, reason, state), lost=end.state not in OVER - LOST or _is_unexplained(end))
 
 
 def _is_unexplained(end: JobEnd) -> bool:

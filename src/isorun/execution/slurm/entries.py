@@ -8,11 +8,11 @@ from typing import Final
 
 from isorun.execution import Job, Tell
 from isorun.execution.slurm.endings import LOST
-from isorun.execution.slurm.ledger import RECORD, RunPlace, Submission
+from isorun.execution.slurm.ledger import RunPlace, Submission
 from isorun.execution.slurm.watching import EventTail
 from isorun.study.records import RunRecord, RunState
 
-__all__ = ["AwaitedRun", "is_over", "with_reason"]
+__all__ = ["AwaitedRun", "with_reason"]
 
 _FRESH_SECONDS: Final = 15.0
 """For so long after its submission a run is looked at without SLURM having said that it began: it may be short."""
@@ -54,12 +54,6 @@ class AwaitedRun:
     def may_have_begun(self) -> bool:
         """Whether it is worth while to look at its place."""
         return self.state not in {"", "PENDING"} or time.monotonic() - self.since < _FRESH_SECONDS
-
-
-def is_over(submission: Submission) -> bool:
-    """Whether nothing of the submission will begin any more."""
-    places = map(submission.place, range(len(submission.runs)))
-    return all(place.names() & {"fenced", "over", RECORD} for place in places)
 
 
 def with_reason(record: RunRecord, entry: AwaitedRun) -> RunRecord:

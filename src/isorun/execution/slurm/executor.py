@@ -5,19 +5,19 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from isorun.environments.interpreter import check_command
-from isorun.errors import ExecutionError, IsorunError
+from isorun.errors import ExecutionError
 from isorun.execution import AbstractExecutor, Event, ExecutorFailed, Job, Preparing, Resources, RunEnded, Tell
 from isorun.execution.assemble import STOPPED, lost_record
 from isorun.execution.slurm.commands import ArrayElement, ControllerSilent, JobEnd, QueueFull, Slurm, SubmissionRefused
 from isorun.execution.slurm.endings import HELD_FOR_GOOD, OVER, Left, ending
-from isorun.execution.slurm.entries import AwaitedRun, is_over, with_reason
+from isorun.execution.slurm.entries import AwaitedRun, with_reason
 from isorun.execution.slurm.ledger import RECORD, Ledger, Submission, is_live, latest_begin
 from isorun.execution.slurm.settings import settings_of
 from isorun.execution.slurm.submitting import Submitter
@@ -69,13 +69,15 @@ class SlurmExecutor(AbstractExecutor):
         self._settings.check(self._partitions)
         self.capacity = self._settings.at_once
         self._ledger = Ledger(runs)
+        self._ledger.sweep()
         self._submitter = Submitter(self._slurm, self._settings, self._ledger)
         self._entries: dict[str, AwaitedRun] = {}
         self._waiting: list[AwaitedRun] = []
         self._some_started = self._all_stopped = self._leaving = self._closed = False
-        self._ask_at = self._submit_at = 0.0
+        self._ask_at = self._submit_at = self._silent_at = 0.0
         self._silent_since: float | None = None
         self._told_silence = False
+        self._troubles: list[Exception] = []
         # A signal handler calls `stop` in the thread that may hold it just then.
         self._changed = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
@@ -141,17 +143,18 @@ class SlurmExecutor(AbstractExecutor):
                     self._slurm.cancel([f"{submission.number}_{index}"])
 
     def leave(self) -> tuple[str, ...]:
-        """Submit what still waits to be, and go: what is queued or running goes on. The runs that do."""
+        """Submit what still waits to be, and go: what is queued or running goes on. The runs that do for certain.
+
+        A run that SLURM did not take yet, or did not answer for, is not among them; who comes back finds or submits it.
+        """
         with self._changed:
             self._leaving = True
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join(_CLOSE_SECONDS)
         with self._changed:
-            staying = tuple(run_id for run_id, entry in self._entries.items() if entry.submission and not entry.fenced)
+            staying = tuple(run_id for run_id, entry in self._entries.items() if entry.number and not entry.fenced)
             self._closed = True
-            for entry in self._entries.values():
-                entry.tail.close()
             self._entries.clear()
             self._changed.notify_all()
         return staying
@@ -180,17 +183,7 @@ class SlurmExecutor(AbstractExecutor):
 
     def _work(self) -> None:
         while self._pause():
-            try:
-                self._step()
-                self._silent_since, self._told_silence = None, False
-            except ControllerSilent as silence:
-                self._hear_nothing(silence)
-            except IsorunError as error:
-                self._fail(error)
-            except Exception as error:
-                self._fail(
-                    ExecutionError("SLURM's runs could not be watched", found=f"{type(error).__name__}: {error}")
-                )
+            self._step()
 
     def _pause(self) -> bool:
         """Wait until there is something to do; False when there will be nothing any more."""
@@ -198,7 +191,7 @@ class SlurmExecutor(AbstractExecutor):
             if self._closed or (self._leaving and not self._waiting):
                 return False
             if self._leaving:
-                self._changed.wait(0.05)
+                self._changed.wait(0.05 if self._silent_since is None else _LOOK_SECONDS)
             else:
                 now = time.monotonic()
                 soon = [self._submit_at] if self._waiting else []
@@ -206,36 +199,46 @@ class SlurmExecutor(AbstractExecutor):
             return not self._closed
 
     def _step(self) -> None:
+        self._troubles.clear()
         with self._changed:
             entries = list(self._entries.values())
-        self._stop_asked([entry for entry in entries if entry.stop_asked])
-        self._submit_gathered()
+        self._attempt(self._stop_asked, [entry for entry in entries if entry.stop_asked])
+        self._attempt(self._submit_gathered)
         for entry in entries:
             if entry.submission is not None and entry.may_have_begun:
-                self._look_at(entry)
-        if entries and time.monotonic() >= self._ask_at:
-            self._ask()
+                self._attempt(self._look_at, entry)
+        is_asked = bool(entries) and time.monotonic() >= self._ask_at
+        if is_asked:
+            self._attempt(self._ask)
+        if self._troubles:
+            self._bear(self._troubles[0])
+        elif is_asked and time.monotonic() - self._silent_at > 2 * _ASK_SECONDS:
+            self._silent_since, self._told_silence = None, False
 
-    def _hear_nothing(self, silence: ControllerSilent) -> None:
-        """The controller is away: what runs goes on, and is asked for again; a long silence is told."""
+    def _attempt(self, act: Callable[..., None], *arguments: object) -> bool:
+        """One part of a step: what goes wrong in it ends no run, and keeps other parts from nothing.
+
+        False where SLURM does not answer.
+        """
+        try:
+            act(*arguments)
+        except Exception as trouble:
+            self._troubles.append(trouble)
+            return not isinstance(trouble, ControllerSilent)
+        return True
+
+    def _bear(self, trouble: Exception) -> None:
+        """The controller is away, or a file cannot be read: runs go on, and all is tried again; a long time is told."""
         now = time.monotonic()
-        self._silent_since = self._silent_since or now
-        self._ask_at = now + _ASK_SECONDS
+        self._silent_since, self._silent_at = self._silent_since or now, now
         with self._changed:
             some = next(iter(self._entries.values()), None)
         if some is not None and not self._told_silence and now - self._silent_since > _SILENT_SECONDS:
             self._told_silence = True
-            message = (
-                f"SLURM's controller has not answered for a minute ({silence}); what it has stays, and is waited for"
-            )
-            some.tell(Preparing(some.job.run_id, message))
-
-    def _fail(self, error: IsorunError) -> None:
-        with self._changed:
-            some = next(iter(self._entries.values()), None)
-            self._waiting = []
-        if some is not None:
-            self._end_with(some, ExecutorFailed(error, some.job.run_id))
+            away = f"SLURM's controller has not answered for a minute ({trouble})"
+            if not isinstance(trouble, ControllerSilent):
+                away = f"SLURM's runs could not be watched for a minute ({type(trouble).__name__}: {trouble})"
+            some.tell(Preparing(some.job.run_id, f"{away}; what SLURM has stays, and is waited for"))
 
     # submitting
 
@@ -256,6 +259,9 @@ class SlurmExecutor(AbstractExecutor):
             error = ExecutionError("SLURM refuses the runs", found=str(refused), hint="sinfo, and sacctmgr show assoc")
             self._end_with(some[0], ExecutorFailed(error, some[0].job.run_id))
             return
+        except Exception:  # a full disk, a file server that is away: tried again
+            self._submit_at = time.monotonic() + _ASK_SECONDS
+            raise
         self._taken(some, submission)
 
     def _taken(self, some: Sequence[AwaitedRun], submission: Submission) -> None:
@@ -308,6 +314,7 @@ class SlurmExecutor(AbstractExecutor):
         """Let a run that nobody waits for any more end by itself, and ask SLURM to end it."""
         submission.place(index).mark("fenced", why)
         submission.place(index).forget_secrets()
+        submission.forget_environment_if_over()
         if submission.number:
             with suppress(ControllerSilent):
                 self._slurm.cancel([f"{submission.number}_{index}"])
@@ -337,14 +344,18 @@ class SlurmExecutor(AbstractExecutor):
     def _ask(self) -> None:
         """How SLURM says that all runs stand, in one question."""
         began = time.monotonic()
-        found = {(one.name, one.index): one for one in self._slurm.elements()}
-        now = time.monotonic()
+        try:
+            found = {(one.name, one.index): one for one in self._slurm.elements()}
+        finally:
+            now = time.monotonic()
+            self._ask_at = now + _ASK_SECONDS
         self._ask_at = now + min(max(_ASK_SECONDS, _ASK_BY_TIME * (now - began)), _ASK_MOST_SECONDS)
         with self._changed:
             entries = [entry for entry in self._entries.values() if entry.submission is not None]
         for entry in entries:
             assert entry.submission is not None
-            self._hear(entry, found.get((entry.submission.name, entry.index)))
+            if not self._attempt(self._hear, entry, found.get((entry.submission.name, entry.index))):
+                return
 
     def _hear(self, entry: AwaitedRun, element: ArrayElement | None) -> None:
         assert entry.submission is not None
@@ -368,7 +379,11 @@ class SlurmExecutor(AbstractExecutor):
             wait = _VISIBLE_SECONDS if element.state == "COMPLETED" and not entry.stop_asked else _SETTLE_SECONDS
             self._look_at(entry)
             if self._is_open(entry) and now - entry.over_since >= wait:
-                self._end_by(entry, self._slurm.end_of(entry.number, entry.submission.name) or JobEnd(element.state))
+                end = self._slurm.end_of(entry.number, entry.submission.name) or JobEnd(element.state)
+                if end.state in OVER:
+                    self._end_by(entry, end)
+                else:  # put back into the queue between the two questions
+                    entry.over_since = None
         else:
             entry.over_since = None
 
@@ -386,6 +401,7 @@ class SlurmExecutor(AbstractExecutor):
         began = latest_begin(entry.place.names()) >= 0
         if end is None and not began and not entry.stop_asked:
             # It never began and never will: it is submitted anew, and is still the same attempt.
+            entry.submission.forget_environment_if_over()
             with self._changed:
                 entry.submission, entry.fenced, entry.absent_since = None, False, None
                 self._waiting.append(entry)
@@ -408,6 +424,11 @@ class SlurmExecutor(AbstractExecutor):
         left = Left(began, place.stopped_record(), place.failure(), entry.submission.log_of(entry.index))
         told = ending(entry.job, end, left, stop_asked=entry.stop_asked)
         place.mark("over", end.state if end else "")
+        record = place.record()
+        if record is not None:  # left while SLURM was asked: it is the end, and is found again by who comes back
+            place.unmark("over")
+            self._end(entry, with_reason(record, entry))
+            return
         if told.error is not None and not self._some_started:
             self._end_with(entry, ExecutorFailed(told.error, entry.job.run_id))
             return
@@ -427,18 +448,22 @@ class SlurmExecutor(AbstractExecutor):
                 return
             del self._entries[entry.job.run_id]
             last = not any(other.submission is entry.submission for other in self._entries.values())
-        if entry.submission is not None:
-            if entry.state == "PENDING" and entry.number:  # SLURM would begin again what has ended, or holds it
-                with suppress(ControllerSilent):
-                    self._slurm.cancel([entry.number])
-            self._keep_log(entry)
-            entry.place.forget_secrets()
-            if last and is_over(entry.submission):
-                entry.submission.forget_environment()
-        entry.tail.close()
-        entry.tell(event)
-        with self._changed:
-            self._changed.notify_all()
+        try:
+            if entry.submission is not None:
+                self._tidy(entry, entry.submission, is_last=last)
+        finally:
+            entry.tell(event)
+            with self._changed:
+                self._changed.notify_all()
+
+    def _tidy(self, entry: AwaitedRun, submission: Submission, *, is_last: bool) -> None:
+        if entry.state == "PENDING" and entry.number:  # SLURM would begin again what has ended, or holds it
+            with suppress(ControllerSilent):
+                self._slurm.cancel([entry.number])
+        self._keep_log(entry)
+        entry.place.forget_secrets()
+        if is_last:
+            submission.forget_environment_if_over()
 
     def _keep_log(self, entry: AwaitedRun) -> None:
         """What the element itself printed goes into the run's folder, where there is one."""

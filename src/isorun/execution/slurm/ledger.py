@@ -2,7 +2,8 @@
 
     submission.json    which runs, for which isorun; written before sbatch is called
     queued.json        the job's number, once SLURM has told it
-    environment.json   the variables of the shell that submitted, for the runs; gone when all have ended
+    environment.json   the variables of the shell that submitted, for the runs; gone when all have ended: the element
+                       that ends last removes it, or who waits for it, or who opens the ledger next
     batch.sh           what SLURM starts: always the same text
     log-INDEX.txt      what the element printed before and after its training
     INDEX/job.json     the job; with its secrets until it has ended
@@ -14,7 +15,8 @@
     INDEX/over         SLURM's last word on a run that left no record
 
 The token is in the name and in the comment of the job, so that what SLURM knows can be told from jobs of others, also
-when numbers are given out again. All of this is for the user alone (folders 0700, files 0600).
+when numbers are given out again. All of this is for the user alone (folders 0700, files 0600), and what another user
+made or may write is never carried out. `.TOKEN.tmp` is one that is being written.
 """
 
 from __future__ import annotations
@@ -34,8 +36,9 @@ from typing import Any, Final
 from isorun import __version__
 from isorun.errors import ExecutionError
 from isorun.execution import Job
+from isorun.execution.slurm.ownership import is_ours, open_to_others
 from isorun.study.records import RunRecord, open_envelope, sealed_and_gzipped
-from isorun.worker.runfolder import make_own_folder, open_own, write_own
+from isorun.worker.runfolder import is_shared, make_own_folder, open_own, write_own
 
 __all__ = [
     "FOLDER",
@@ -53,6 +56,9 @@ FOLDER: Final = "slurm"
 RECORD: Final = "record.json.gz"
 _BEGAN: Final = re.compile(r"began-(\d+)")
 _TOKEN: Final = re.compile(r"[0-9a-f]{12}")
+_UNFINISHED: Final = re.compile(r"\.[0-9a-f]{12}\.tmp")
+_UNFINISHED_SECONDS: Final = 3600.0
+"""After so long nobody writes a submission any more that was begun."""
 _LOG_BYTES: Final = 4096
 
 NOT_SHARED: Final = 66
@@ -60,6 +66,7 @@ NO_INTERPRETER: Final = 67
 OTHER_VERSION: Final = 68
 NO_PRELUDE: Final = 69
 CANNOT_RUN: Final = 70
+NOT_OWN: Final = 71
 """What an element's exit code says where it could not make its run."""
 _OF_THE_NODE: Final = re.compile(
     r"(?:SLURM|SBATCH|SSH|XDG|DBUS|VSCODE|TMUX|STY|DISPLAY|HOSTNAME|PWD|OLDPWD|SHLVL|TMPDIR|TERM|_)(?:_.*)?"
@@ -137,6 +144,10 @@ class RunPlace:
         """Leave a word for whoever looks; the first one stays."""
         with suppress(FileExistsError):
             write_own(self.folder / name, text, os.O_EXCL)
+
+    def unmark(self, name: str) -> None:
+        """Take such a word back."""
+        (self.folder / name).unlink(missing_ok=True)
 
     def keep(self, record: RunRecord) -> bool:
         """Make this the record of the run; False where another begin of it was first."""
@@ -247,9 +258,18 @@ class Submission:
         except OSError:
             return ""
 
-    def forget_environment(self) -> None:
-        """All its runs have ended: nobody needs the variables any more."""
-        (self.folder / "environment.json").unlink(missing_ok=True)
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it will begin any more."""
+        places = map(self.place, reversed(range(len(self.runs))))  # the last began last: mostly one look is enough
+        return all(place.names() & {"fenced", "over", RECORD} for place in places)
+
+    def forget_environment_if_over(self) -> None:
+        """Remove the variables once all runs have ended: nobody needs them any more."""
+        variables = self.folder / "environment.json"
+        with suppress(OSError):
+            if variables.exists() and self.is_over:
+                variables.unlink(missing_ok=True)
 
 
 class Ledger:
@@ -259,30 +279,59 @@ class Ledger:
         self.folder = runs.absolute() / FOLDER
         self._seen = 0
         self._read: dict[str, Submission] = {}
+        self._unread: set[str] = set()
         self._cells: dict[str, list[tuple[Submission, int]]] = {}
+
+    def sweep(self) -> None:
+        """Remove variables and secrets that were left where nobody came back: of what is over, or was never whole."""
+        for submission in self.submissions():
+            submission.forget_environment_if_over()
+        with suppress(OSError):
+            for path in self.folder.iterdir():
+                found = path.lstat()
+                is_old = time.time() - found.st_mtime > _UNFINISHED_SECONDS
+                if _UNFINISHED.fullmatch(path.name) and found.st_uid == os.getuid() and is_old:
+                    shutil.rmtree(path, ignore_errors=True)
 
     def write(self, jobs: Sequence[Job], content: Mapping[str, Any], variables: Mapping[str, str]) -> Submission:
         """A new submission of these jobs, on the disk with all that its elements read."""
+        self._make_folder()
+        token = secrets.token_hex(6)
+        runs = tuple(job.run_id for job in jobs)
+        whole = {"format": 1, "isorun": __version__, "runs": runs, "at": time.time(), **content}
+        texts = {
+            "environment.json": json.dumps(dict(variables)),
+            "batch.sh": BATCH,
+            "prelude.sh": PRELUDE,
+            "submission.json": json.dumps(whole),
+        }
+        # For its owner alone, also in a store that a group shares: it holds secrets, and SLURM knows users. It gets its
+        # name when it is whole: who looks meanwhile finds all of it or nothing.
+        unfinished = self.folder / f".{token}.tmp"
+        unfinished.mkdir(mode=0o700)
+        try:
+            for index, job in enumerate(jobs):
+                (unfinished / str(index)).mkdir(mode=0o700)
+                write_own(unfinished / str(index) / "job.json", json.dumps(job.to_json()))
+            for name, text in texts.items():
+                write_own(unfinished / name, text)
+            folder = unfinished.rename(self.folder / token)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+        made = Submission(folder, runs, whole)
+        self._add(made)
+        return made
+
+    def _make_folder(self) -> None:
         self.folder.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in (self.folder.parent, self.folder):
             with suppress(FileExistsError):
                 make_own_folder(folder)
-        # For its owner alone, also in a store that a group shares: it holds secrets, and SLURM knows users.
-        folder = self.folder / secrets.token_hex(6)
-        folder.mkdir(mode=0o700)
-        for index, job in enumerate(jobs):
-            (folder / str(index)).mkdir(mode=0o700)
-            write_own(folder / str(index) / "job.json", json.dumps(job.to_json()))
-        runs = tuple(job.run_id for job in jobs)
-        whole = {"format": 1, "isorun": __version__, "runs": runs, "at": time.time(), **content}
-        write_own(folder / "environment.json", json.dumps(dict(variables)))
-        write_own(folder / "batch.sh", BATCH)
-        write_own(folder / "prelude.sh", PRELUDE)
-        # The last: what has none was never submitted.
-        write_own(folder / "submission.json", json.dumps(whole))
-        made = Submission(folder, runs, whole)
-        self._add(made)
-        return made
+        if is_shared(self.folder):
+            with suppress(PermissionError):  # somebody else made it, who alone may do this
+                # Sticky: members of the group add their own, and cannot put something else in the place of another's.
+                self.folder.chmod(0o3770)
 
     def _add(self, submission: Submission) -> None:
         self._read[submission.token] = submission
@@ -301,12 +350,28 @@ class Ledger:
         except OSError:
             return []
         if changed != self._seen:
-            for path in self.folder.iterdir():
-                if path.name not in self._read and _TOKEN.fullmatch(path.name) and (found := read_submission(path)):
-                    self._add(found)
+            names = {path.name for path in self.folder.iterdir() if _TOKEN.fullmatch(path.name)}
+            self._unread = {name for name in names - self._read.keys() if is_ours(self.folder / name)}
             # What is changed within the clock's step is looked at once more.
             self._seen = changed if time.time_ns() - changed > 2_000_000_000 else 0
+        for name in tuple(self._unread):  # what cannot be read, or not yet, is tried again at every look
+            self._take(name)
         return sorted(self._read.values(), key=lambda one: one.at)
+
+    def _take(self, token: str) -> None:
+        folder = self.folder / token
+        found = read_submission(folder)
+        if found is None:
+            return
+        if foreign := open_to_others(folder):
+            raise ExecutionError(
+                "what was submitted to SLURM may have been changed by others",
+                found=foreign,
+                allowed="a folder and files of this user, which nobody else may write",
+                hint=f"chmod -R go-rwx {folder} if nobody did, else scancel --name={job_name(token)} and remove it",
+            )
+        self._unread.discard(token)
+        self._add(found)
 
     def of_cell(self, cell_id: str) -> list[tuple[Submission, int]]:
         """Every run of a cell that was ever submitted, the latest attempt first; of the same one the latest time."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from pathlib import Path
-from typing import IO
 
 from isorun.errors import ExecutionError
 from isorun.execution import Event, RowsLogged, RunStarted, event_from_json
@@ -18,12 +16,13 @@ __all__ = ["EventTail"]
 class EventTail:
     """The events of one run: each call of `new` gives those that came since the last one.
 
-    A run that SLURM began again tells its rows from the start; that it started is told once.
+    A run that SLURM began again tells its rows from the start; that it started is told once. No file stays open between
+    two calls: thousands of runs are watched at a time, and a process may have a thousand files open.
     """
 
     def __init__(self) -> None:
         self._begin = -1
-        self._file: IO[bytes] | None = None
+        self._read_bytes = 0
         self._half = b""
         self._has_started = False
 
@@ -31,15 +30,18 @@ class EventTail:
         """Events of the latest begin. names: what lies in the place."""
         begin = latest_begin(names)
         if begin != self._begin:
-            self.close()
-            self._begin = begin
+            self._begin, self._read_bytes, self._half = begin, 0, b""
         name = f"events-{begin}.jsonl"
-        if self._file is None and name in names:
-            with suppress(OSError):
-                self._file = (place.folder / name).open("rb")
-        if self._file is None:
+        if name not in names:
             return []
-        *lines, self._half = (self._half + self._file.read()).split(b"\n")
+        try:
+            with (place.folder / name).open("rb") as file:
+                file.seek(self._read_bytes)
+                more = file.read()
+        except OSError:
+            return []
+        self._read_bytes += len(more)
+        *lines, self._half = (self._half + more).split(b"\n")
         return [event for line in lines if (event := self._event(line, run_id, place.folder)) is not None]
 
     def _event(self, line: bytes, run_id: str, folder: Path) -> Event | None:
@@ -54,9 +56,3 @@ class EventTail:
         self._has_started = self._has_started or is_first
         is_wanted = is_first or isinstance(event, RowsLogged)
         return event if is_wanted and getattr(event, "run_id", "") == run_id else None
-
-    def close(self) -> None:
-        """Let go of the file."""
-        if self._file is not None:
-            self._file.close()
-        self._file, self._half = None, b""
