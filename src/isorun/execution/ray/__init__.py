@@ -39,10 +39,10 @@ from isorun.execution import (
 from isorun.execution.assemble import STOPPED, keep_record, lost_record
 from isorun.execution.carrying import new_folder
 from isorun.execution.process import GRACE_SECONDS
-from isorun.execution.ray.asked import Asked
 from isorun.execution.ray.cluster import Cluster, Needs
 from isorun.execution.ray.link import Link
 from isorun.execution.ray.refusals import Refusals
+from isorun.execution.ray.settings import RaySettings
 from isorun.study import Environment
 from isorun.study.records import Note, RunRecord, RunState, open_envelope
 from isorun.worker.runfolder import make_own_folder, open_own
@@ -87,7 +87,7 @@ class RayExecutor(AbstractExecutor):
         settings: Mapping[str, str] | None = None,
         grace_seconds: float = GRACE_SECONDS,
     ) -> None:
-        self._asked = Asked.of(url, settings or {}, devices)
+        self._asked = RaySettings.of(url, settings or {}, devices)
         self._runs, self._jobs, self._launch, self._grace = runs.absolute(), jobs, launch, grace_seconds
         self._marker = f".shared-{secrets.token_hex(8)}"
         self._temporary: Path | None = None

@@ -9,14 +9,14 @@ from typing import Final
 from isorun.errors import ExecutionError, known_names
 from isorun.study.parsing import as_duration
 
-__all__ = ["Asked"]
+__all__ = ["RaySettings"]
 
 _SETTINGS: Final = ("gpus-per-run", "patience", "time")
 _PATIENCE_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RaySettings:
     """What the URL and its settings ask for. address: empty where Ray's own variable or this machine is to say."""
 
     address: str = ""
@@ -25,7 +25,7 @@ class Asked:
     patience: float = _PATIENCE_SECONDS
 
     @classmethod
-    def of(cls, url: str, settings: Mapping[str, str], devices: str) -> Asked:
+    def of(cls, url: str, settings: Mapping[str, str], devices: str) -> RaySettings:
         """Read them; ExecutionError for what means nothing to Ray."""
         for name in settings:
             if name not in _SETTINGS:
