@@ -245,7 +245,7 @@ def written_paths(folder: Path, run_folder: Path, since: float, effective: Mappi
     if isinstance(packages, Mapping) and "trackio" in packages:
         seen += [path for path in files_written(_trackio_folder(effective), since) if path.suffix == ".db"]
     own = _own_output()
-    return [path for path in seen if _identity(path) not in own]
+    return [path for path in seen if _identity(path) not in own] if own else seen
 
 
 def _own_output() -> set[tuple[int, int]]:
@@ -254,7 +254,8 @@ def _own_output() -> set[tuple[int, int]]:
     for descriptor in (1, 2):
         with suppress(OSError):
             status = os.fstat(descriptor)
-            found.add((status.st_dev, status.st_ino))
+            if stat.S_ISREG(status.st_mode):  # a terminal or a pipe is no file that could be taken for a run's
+                found.add((status.st_dev, status.st_ino))
     return found
 
 
