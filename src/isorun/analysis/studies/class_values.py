@@ -27,7 +27,17 @@ from isorun.analysis.spreads.class_gaps import ClassGap, class_gaps
 from isorun.analysis.spreads.noise import NoiseShares, correctness, noise_shares
 from isorun.study.records import Predictions, RunRecord, Series
 
-__all__ = ["PickedRow", "class_values", "group_churn", "group_gaps", "group_noise", "predicted_and_labels"]
+__all__ = [
+    "PickedRow",
+    "Votes",
+    "churn_of_votes",
+    "class_values",
+    "group_gaps",
+    "group_noise",
+    "group_votes",
+    "noise_of_votes",
+    "predicted_and_labels",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +222,7 @@ def _class_sizes(records: Sequence[RunRecord]) -> dict[str, int]:
     return {str(name): int(number) for name, number in zip(names, counts, strict=True)}
 
 
+Votes = tuple[NDArray[np.int64], NDArray[np.int64]]
 _MOST_RUNS: Final = 500
 """Enough to know the shares well; more would only cost memory. The result says how many were used."""
 
@@ -222,19 +233,20 @@ def group_noise(records: Sequence[RunRecord], judged_at: Mapping[str, float | No
     judged_at: run id to epoch. None when fewer than two runs left predictions with labels, when some left them only at
     their end and others did not, or when the labels are not the same in all of them.
     """
-    voted = _votes(records, judged_at)
+    return noise_of_votes(group_votes(records, judged_at))
+
+
+def noise_of_votes(voted: Votes | None) -> NoiseShares | None:
+    """The shares from predictions that are unpacked already."""
     return None if voted is None or voted[1].size < 2 else noise_shares(correctness(*voted))
 
 
-def group_churn(records: Sequence[RunRecord], judged_at: Mapping[str, float | None]) -> Churn | None:
+def churn_of_votes(voted: Votes | None) -> Churn | None:
     """On how many examples the runs disagree, from the same predictions, and None where that has none."""
-    voted = _votes(records, judged_at)
     return None if voted is None else churn(*voted)
 
 
-def _votes(
-    records: Sequence[RunRecord], judged_at: Mapping[str, float | None]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+def group_votes(records: Sequence[RunRecord], judged_at: Mapping[str, float | None]) -> Votes | None:
     """The predicted classes, a row a run, and the labels that all of them have."""
     found = _predictions(records[:_MOST_RUNS], judged_at) or _predictions(records[:_MOST_RUNS], {})
     if len(found) < 2:

@@ -16,7 +16,7 @@ from isorun.analysis.spreads import Spread, pooled_sd, spread
 from isorun.analysis.spreads.churn import Churn
 from isorun.analysis.spreads.class_gaps import ClassGap
 from isorun.analysis.spreads.noise import NoiseShares
-from isorun.analysis.studies.class_values import group_churn, group_gaps, group_noise
+from isorun.analysis.studies.class_values import churn_of_votes, group_gaps, group_votes, noise_of_votes
 from isorun.analysis.studies.selection import (
     LearningCurves,
     Selected,
@@ -224,7 +224,7 @@ def analyse_group(
     curves = (learning_curves(name, finished) for name in shown)
     units = run_units(finished)
     judged = tuple(_judge(finished, units, selection, names, weak) for selection in selections)
-    steps = {run.run_id: run.selected.step for run in judged[0].runs}
+    votes = group_votes(finished, {run.run_id: run.selected.step for run in judged[0].runs})
     return GroupResult(
         key=key,
         planned=planned,
@@ -234,12 +234,12 @@ def analyse_group(
         cost=_cost(finished),
         curves=tuple(curve for curve in curves if curve is not None),
         failed=_failed(records),
-        noise=group_noise(finished, steps),
+        noise=noise_of_votes(votes),
         gaps=_gaps(judged[0], finished, metrics[0]) if metrics else (),
         units=units,
         provenance=provenance(finished),
         undigested=_undigested(finished),
-        churn=group_churn(finished, steps),
+        churn=churn_of_votes(votes),
     )
 
 
