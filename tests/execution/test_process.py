@@ -214,7 +214,7 @@ import os, signal, time
 keeper = os.getppid()
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 os.fork() or os.setsid()
-print(os.getpid(), flush=True)
+os.write(1, b"%d\\n" % os.getpid())  # one write: lines of two processes do not mix, also where print is unbuffered
 while True: os.kill(keeper, signal.SIGSTOP)
 """
 
