@@ -14,7 +14,7 @@ ROOT = Path(isorun.__file__).parent
 LAYERS = [
     {"__main__", "testing", "notebooks", "pytest_plugin"},
     {"cli"},
-    {"deciding", "bisecting", "checking", "claiming", "pricing", "reproducing", "share", "taking"},
+    {"deciding", "bisecting", "checking", "claiming", "comparing", "pricing", "reproducing", "share", "taking"},
     {"questions", "in_progress", "stopping", "describing", "stats", "baselines", "offers"},
     {"workflow"},
     {"repair"},
@@ -35,6 +35,7 @@ LAYERS = [
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 ANALYSIS = ROOT / "analysis"
 ANALYSIS_LAYERS = [
+    {"replications", "comparability"},
     {"factors", "descriptions", "checks"},
     {"studies", "planning", "comparison", "environments", "prices"},
     {"sequential", "leaderboards", "agreements"},

@@ -87,13 +87,16 @@ def replication_view(result: Replication) -> View:
 
 def _said(result: Replication) -> Iterator[str]:
     how = ", bit by bit" if result.by_bits else ""
-    yield f"{result.verdict.capitalize()}: {_MEANINGS[result.verdict]}{how} ({result.metric} of {result.study}, {result.package})."
+    about = f"{result.metric} of {result.study}, {result.package}"
+    yield f"{result.verdict.capitalize()}: {_MEANINGS[result.verdict]}{how} ({about})."
     yield from _because(result)
     replaced = first_of(dict.fromkeys(f"{item.what} ({item.kind})" for item in result.replaced), 4, ", ")
     yield f"Replaced: {replaced}." if result.replaced else "Nothing of what was recorded of the setup was replaced."
     if not result.by_bits:
         margin = result.rule.margin
-        stated = f"{margin.words}, as it was stated" if margin else f"{SPREADS:g} standard deviations of the stored runs"
+        stated = (
+            f"{margin.words}, as it was stated" if margin else f"{SPREADS:g} standard deviations of the stored runs"
+        )
         yield f"The margin is {stated}. {result.error_statement}."
     yield f"{count(result.runs_made, 'run')} were made now; code is in {result.folder}, runs are in {result.store}."
 

@@ -122,7 +122,7 @@ def lacking_machine(record: RunRecord) -> Iterator[Lack]:
 
 @contextmanager
 def as_many_cpus(count: int | None) -> Iterator[None]:
-    """This process, and all that it starts, on so many of its CPUs: libraries size their threads by these."""
+    """Keep this process, and all that it starts, to so many of its CPUs: libraries size their threads by these."""
     own = os.sched_getaffinity(0)
     if count is None or count >= len(own):
         yield

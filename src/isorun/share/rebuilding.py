@@ -40,9 +40,13 @@ __all__ = [
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(?:\..*)?", re.IGNORECASE)
 _OF_GIT: Final = re.compile(r"\.git|git~\d+|\.gitmodules", re.IGNORECASE)
-_IGNORED: Final = dict.fromkeys([0x200C, 0x200D, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
+_IGNORED: Final = dict.fromkeys(
+    [0x200C, 0x200D, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF]
+)
 """What some file systems leave out of names: with one of these between its letters, `.git` is still `.git` there."""
-_MODES: Final = re.compile(rb"^(?:new file mode|new mode|old mode|deleted file mode|index \S+) (\d{6})\r?$", re.MULTILINE)
+_MODES: Final = re.compile(
+    rb"^(?:new file mode|new mode|old mode|deleted file mode|index \S+) (\d{6})\r?$", re.MULTILINE
+)
 _PLAIN: Final = (b"100644", b"100755")
 _LONGEST: Final = 400
 _MOST_PARTS: Final = 40
@@ -54,7 +58,7 @@ _SHOWN: Final = 5
 class PutCode:
     """Code that was put into a folder. working: the folder of the study in it. differs: files that are not as recorded.
 
-    commit: empty where the files alone were put there. missing: files that the runs were made of and that are not there.
+    commit: empty where the files alone were put there. missing: files that the runs were made of and that are lacking.
     """
 
     working: Path
@@ -167,7 +171,11 @@ def _version(document: Mapping[str, Any]) -> _Version | None:
     if commit and not _COMMIT.fullmatch(commit):
         raise refused("the package names a commit that is none", commit[:80], "40 or 64 hexadecimal digits")
     return _Version(
-        commit, member, str(chosen.get("diff_sha256") or ""), str(chosen.get("remote") or ""), int(chosen.get("runs") or 0)
+        commit,
+        member,
+        str(chosen.get("diff_sha256") or ""),
+        str(chosen.get("remote") or ""),
+        int(chosen.get("runs") or 0),
     )
 
 
@@ -311,5 +319,3 @@ def digest_of(path: Path) -> str:
         return hash_of_file(path) if path.is_file() else ""
     except OSError:
         return ""
-
-

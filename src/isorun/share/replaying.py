@@ -67,8 +67,9 @@ def replay(
 
     run: its id or the start of it. store: where it is kept, which may be a package. code: where the code lies, or a
     repository that has it; by default the study's folder. folder: a new one that the recorded commit is put into. data:
-    folders with data. python: the interpreter. anyway: run with what is here, and say what was replaced. keep: the store
-    for the new run; by default that of the old one, and of a package `.isorun` here. watch: who is told how it goes on.
+    folders with data. python: the interpreter. anyway: run with what is here, and say what was replaced. keep: the
+    store for the new run; by default that of the old one, and of a package `.isorun` here. watch: who is told how it
+    goes on.
     """
     with recorded(place_of(None, store), None) as kept:
         record = _replayable(run, kept)
@@ -81,9 +82,9 @@ def replay(
             refuse_lacks(lacks, f"the run {record.run_id}")
         place = str(keep) if keep else store_place(None) if packed else ""
         if not place:
-            return _made_again(record, known, kept, working, program, lacks, watch)
+            return _made_again(record, known, kept, working, python=program, lacks=lacks, watch=watch)
         with open_store(place) as target:
-            return _made_again(record, known, target, working, program, lacks, watch)
+            return _made_again(record, known, target, working, python=program, lacks=lacks, watch=watch)
 
 
 def _replayable(run: str, kept: AbstractStore) -> RunRecord:
@@ -130,7 +131,9 @@ class _Known:
         else:
             working = self.code or self._own_folder() or Path.cwd()
             if not working.is_dir():
-                raise InputError(f"the folder of the study is not there: {working}", hint="--code PATH says where it is")
+                raise InputError(
+                    f"the folder of the study is not there: {working}", hint="--code PATH says where it is"
+                )
         lacks = [] if versioned else list(self._other_code(working, files))
         return working, [*lacks, *bring_data(data, working, places)]
 
@@ -220,6 +223,7 @@ def _made_again(
     known: _Known,
     target: AbstractStore,
     working: Path,
+    *,
     python: str,
     lacks: Sequence[Lack],
     watch: Watcher | None,
@@ -247,7 +251,9 @@ def _made_again(
 def _refuse_unstarted(new: RunRecord) -> None:
     """A run that never began says nothing: what it needs cannot be had."""
     if new.launch == "none":
-        raise ExecutionError("the run could not be started again", found=new.reason, hint="see to that, then replay again")
+        raise ExecutionError(
+            "the run could not be started again", found=new.reason, hint="see to that, then replay again"
+        )
 
 
 def _free_id(record: RunRecord, target: AbstractStore) -> str:

@@ -1,9 +1,10 @@
 """Replicating: runs of a package again, from the package alone: repeated, replicated, reproduced, or not.
 
 What is run, a group at a time (approach, config, environment, level):
-1. Where a seed is fixed: the first stored seed once. Where its bits are the same, up to n of the stored seeds, once each.
-2. Where bits differ or cannot be had: n new draws, which are held against the stored ones. At level default n runs; where
-   a seed is fixed n seeds that the package does not have; and where it has one seed alone, n runs of that.
+1. Where a seed is fixed: the first stored seed once. Where its bits are the same, up to n of the stored seeds, each
+   once.
+2. Where bits differ or cannot be had: n new draws, which are held against the stored ones. At level default n runs;
+   where a seed is fixed n seeds that the package does not have; and where it has one seed alone, n runs of that.
 Looks after every run go on up to a maximum, where one is given.
 
 The command, folder and rule are told before anything is run, and the rule is kept in the folder: the same call goes on
@@ -15,7 +16,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -157,7 +158,7 @@ def replicate(
         surroundings = _Surroundings.of(groups, python, lacks, anyway=anyway)
         study = _study(kept, groups, rule, working, surroundings)
         target = str(store) if store else place.store
-        at_hand = _AtHand(study, groups, rule, judging, stored, watch)
+        at_hand = _AtHand(study, groups, rule, judging, watch)
         with as_many_cpus(_cpus(stored, jobs)):
             session = workflow.session_of(
                 study, store=target, jobs=jobs, launch=_launch(stored), python=surroundings.python
@@ -213,7 +214,9 @@ class _Judging:
     stored: StudyResult
 
     @classmethod
-    def of(cls, kept: PackageStore, records: Sequence[RunRecord], metric: str | None, selection: str | None) -> _Judging:
+    def of(
+        cls, kept: PackageStore, records: Sequence[RunRecord], metric: str | None, selection: str | None
+    ) -> _Judging:
         study = kept.package.study()
         metrics = study.metrics if metric is None else {metric: study.metrics.get(metric, Metric(metric))}
         result = analyse_recorded(study.name, records, metrics, study.selections)
@@ -222,7 +225,13 @@ class _Judging:
         names = [item.name for item in result.selections]
         if selection is not None and selection not in names:
             raise InputError(f"the study has no selection {selection!r}", allowed=known_names(selection, names))
-        return cls(result.primary, selection or names[0], {result.primary.name: Metric(result.primary.name, result.primary.direction)}, study, result)
+        return cls(
+            result.primary,
+            selection or names[0],
+            {result.primary.name: Metric(result.primary.name, result.primary.direction)},
+            study,
+            result,
+        )
 
     def margin(self, given: float | None, unit: str | None) -> Margin | None:
         """The margin as it was said."""
@@ -237,7 +246,9 @@ def _plan(
     kept: PackageStore, groups: Sequence[StoredGroup], rule: ReplicationRule, home: Path, package: str
 ) -> ReplicationPlan:
     cells = [group.first_cell() for group in groups]
-    variables = {name: str(value) for cell in cells for name, value in (cell.environment_content.get("env") or {}).items()}
+    variables = {
+        name: str(value) for cell in cells for name, value in (cell.environment_content.get("env") or {}).items()
+    }
     environments = [
         f"{cell.environment}: {cell.environment_content.get('kind')} {cell.environment_content.get('settings')}"
         for cell in cells
@@ -298,7 +309,9 @@ def _is_plain(cell: Cell) -> bool:
 def _can_be_made(groups: Sequence[StoredGroup]) -> bool:
     """Whether an environment of packages can take the place: there is something to install, and isorun is not it."""
     parts = [word for group in groups for word in group.first_cell().command]
-    return all(pinned(group.records[0])[1] for group in groups) and not any(word.startswith("isorun.") for word in parts)
+    return all(pinned(group.records[0])[1] for group in groups) and not any(
+        word.startswith("isorun.") for word in parts
+    )
 
 
 def _study(
@@ -347,7 +360,6 @@ class _AtHand:
         groups: Sequence[StoredGroup],
         rule: ReplicationRule,
         judging: _Judging,
-        stored: Sequence[RunRecord],
         watch: Watcher | None,
     ) -> None:
         self._study = study
@@ -371,7 +383,9 @@ class _AtHand:
             self._drawn |= dict.fromkeys((group.group for group in others), wanted)
             self._make(session, [place for group in others for place in group.new_draws(wanted)])
             self._judge()
-            open_ones = {told.name for told in self.judged if told.outcome is GroupOutcome.UNDECIDED and not told.failed}
+            open_ones = {
+                told.name for told in self.judged if told.outcome is GroupOutcome.UNDECIDED and not told.failed
+            }
             others = [group for group in others if group.name.label in open_ones]
             wanted += 1
         self._judge()
@@ -402,10 +416,9 @@ class _AtHand:
         return same_bits(group.records, again)
 
     def _judge(self) -> None:
-        new = self._judging.result(self.finished()) if self.finished() else None
-        self.judged = judge_groups([self._runs(group, new) for group in self._groups], self._rule)
+        self.judged = judge_groups([self._runs(group) for group in self._groups], self._rule)
 
-    def _runs(self, group: StoredGroup, new: StudyResult | None) -> GroupRuns:
+    def _runs(self, group: StoredGroup) -> GroupRuns:
         count = self._drawn.get(group.group, 0)
         places = group.new_draws(count) if count else group.same_seeds(self._rule.runs)
         used = [self._records[place] for place in places if place in self._records]
@@ -416,9 +429,7 @@ class _AtHand:
         side = NO_RUNS if own is None else side_of(own, group.group, chosen, metric, by_run=group.one_seed)
         results = [result for result in (self._judging.stored, own) if result is not None]
         conditions = tuple(conditions_of(results, group.group))
-        return GroupRuns(
-            group.name.label, stored, side, self._bits(group), len(used) - len(finished), conditions
-        )
+        return GroupRuns(group.name.label, stored, side, self._bits(group), len(used) - len(finished), conditions)
 
 
 def _place(cell: Cell) -> Place:

@@ -61,7 +61,9 @@ class ReplicationFolder:
         elif self.folder.exists() and (not self.folder.is_dir() or _is_used(self.folder)):
             raise InputError(f"{self.folder} is not empty", hint="--folder NEW names one that the code can be put into")
 
-    def put(self, package: Package, records: Sequence[RunRecord], code: Path | None, data: Sequence[Path]) -> tuple[Path, list[Lack]]:
+    def put(
+        self, package: Package, records: Sequence[RunRecord], code: Path | None, data: Sequence[Path]
+    ) -> tuple[Path, list[Lack]]:
         """The folder to run in, with code and data; and what of them is not as it was."""
         needed = checked_files(data_of(records)["files"])
         files = {path: digest for record in records for path, digest in files_of(record) if path not in needed}

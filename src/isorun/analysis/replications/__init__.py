@@ -51,6 +51,7 @@ __all__ = [
 SPREADS: Final = 2.0
 """Without a margin: so many standard deviations of the stored units, about what single runs of them spread by."""
 _MOST_MORE: Final = 500
+_TOO_FEW_STORED: Final = "the stored runs are too few for more here to show it"
 
 
 class GroupOutcome(enum.StrEnum):
@@ -81,7 +82,9 @@ class ReplicationRule:
         if self.runs < 1:
             raise InputError("how many runs are made again", found=str(self.runs), allowed="1 or more")
         if self.margin is not None and not (self.margin.size > 0 and math.isfinite(self.margin.size)):
-            raise InputError("a margin is a difference that does not matter", found=f"{self.margin.given:g}", allowed="> 0")
+            raise InputError(
+                "a margin is a difference that does not matter", found=f"{self.margin.given:g}", allowed="> 0"
+            )
         if self.max_runs is not None and (self.max_runs < self.runs or self.runs < FEWEST_RUNS):
             raise InputError(
                 "looks after every run cannot be planned",
@@ -210,8 +213,8 @@ class Replication(Told):
         looks = f" over all looks at {self.rule.runs} to {self.rule.last} runs" if self.rule.max_runs else ""
         return (
             f"A result that lies outside the margin is called equivalent in at most {self.rule.alpha:.0%} of "
-            f"replications, and one that lies within it is called not in at most {self.rule.alpha:.0%}{looks} (t tests, "
-            "for nearly normal runs; the number of runs was fixed before they were made)"
+            f"replications, and one that lies within it is called not in at most {self.rule.alpha:.0%}{looks} (t "
+            "tests, for nearly normal runs; the number of runs was fixed before they were made)"
         )
 
     def exit_code(self) -> int:
@@ -280,7 +283,10 @@ def _judged_by_divergence(told: ReplicatedGroup, rule: ReplicationRule, groups: 
 def _fisher(first: int, of_first: int, second: int, of_second: int) -> float:
     """Fisher's exact test, two-sided: tables that are as likely as this one or less."""
     both, total = first + second, of_first + of_second
-    ways = [math.comb(of_first, k) * math.comb(of_second, both - k) for k in range(max(0, both - of_second), min(both, of_first) + 1)]
+    ways = [
+        math.comb(of_first, k) * math.comb(of_second, both - k)
+        for k in range(max(0, both - of_second), min(both, of_first) + 1)
+    ]
     here = math.comb(of_first, first) * math.comb(of_second, second)
     return sum(way for way in ways if way <= here) / math.comb(total, both)
 
@@ -339,11 +345,8 @@ def _outside(at: Moments, size: float) -> FloatArray:
 def _open(told: ReplicatedGroup, size: float, rule: ReplicationRule) -> ReplicatedGroup:
     """Neither is shown: about how many new units would show it, if the difference stays what it is."""
     more = _more(told.new.values, told.stored.values, size, rule.alpha)
-    if more is None:
-        why = "not shown whether the difference lies within the margin; the stored runs are too few for more here to show it"
-    else:
-        why = f"not shown whether the difference lies within the margin; about {more} more {told.new.noun}s would show it"
-    return replace(told, why=why, more_runs=more)
+    then = f"about {more} more {told.new.noun}s would show it" if more else _TOO_FEW_STORED
+    return replace(told, why=f"not shown whether the difference lies within the margin; {then}", more_runs=more)
 
 
 def _more(new: FloatArray, stored: FloatArray, size: float, alpha: float) -> int | None:

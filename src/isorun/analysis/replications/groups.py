@@ -25,7 +25,7 @@ from isorun.study.records import RunRecord, RunState
 __all__ = ["NO_RUNS", "Place", "StoredGroup", "by_place", "conditions_of", "same_bits", "side_of", "stored_groups"]
 
 Place = tuple[tuple[str, ...], int | None, int]
-"""A cell within a package: its group, seed and repeat. Its id may be another one where its environment is made again."""
+"""A cell within a package: its group, seed and repeat. Its id is another one where its environment is made again."""
 NO_RUNS = CheckedSide(np.empty(0), (), 0)
 _COUNTED = frozenset(
     ("runs-failed", "not-finite", "runs-missing", "unjudged", "direction-guessed", "direction-unknown", "few-runs")
@@ -34,7 +34,7 @@ _COUNTED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class StoredGroup:
-    """The finished runs of one group. seeds: in order; empty where none is fixed. largest: of all seeds of the package."""
+    """The finished runs of one group. seeds: in order; none where none is fixed. largest: of all in the package."""
 
     name: GroupName
     group: tuple[str, ...]
@@ -78,7 +78,11 @@ def stored_groups(records: Iterable[RunRecord]) -> tuple[StoredGroup, ...]:
     largest = max((one.cell.seed or 0 for group in by_group.values() for one in group), default=0)
     return tuple(
         StoredGroup(
-            GroupName(*group), group, tuple(found), tuple(sorted({r.cell.seed for r in found if r.cell.seed is not None})), largest
+            GroupName(*group),
+            group,
+            tuple(found),
+            tuple(sorted({r.cell.seed for r in found if r.cell.seed is not None})),
+            largest,
         )
         for group, found in by_group.items()
     )

@@ -1,8 +1,8 @@
 """Replays: a run that was made again, held against the one that is kept: the same to the last bit, or where they part.
 
 Rows are compared in the order in which the kept run logged them, then results, predictions and digests. What metrics
-tell of the machine (seconds, memory) differs between any two runs and is left aside. Where something parts, it is looked
-for in what the runs were made with: the environment, the code, the data.
+tell of the machine (seconds, memory) differs between any two runs and is left aside. Where something parts, the cause
+is looked for in what the runs were made with: the environment, the code, the data.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Parting:
     @property
     def words(self) -> str:
         """For people."""
-        values = f"{self.stored if self.stored is not None else 'none'} then, {self.now if self.now is not None else 'none'} now"
+        then, now = ("none" if value is None else value for value in (self.stored, self.now))
+        values = f"{then} then, {now} now"
         if self.kind == _ROW:
             at = f" at step {self.step:g}" if self.step is not None else ""
             return f"{self.what}{at} (row {self.number}): {values}"
@@ -59,7 +60,7 @@ class Parting:
 
 @dataclass(frozen=True, slots=True)
 class Replay(Told):
-    """A run that was made again. setup: what differs between the two that can change numbers, the most suspicious first.
+    """A run that was made again. setup: what differs between the two that can change numbers, most suspicious first.
 
     partings: where the numbers part, in the order of the run. rows, digests: how many of them were compared. replaced:
     what could not be had as it was, in words. kept: where the new run is kept.
@@ -87,7 +88,7 @@ class Replay(Told):
 
     @property
     def first(self) -> str:
-        """The first thing that differs: of what the runs were made with, else of their numbers; empty where none does."""
+        """The first thing that differs: of what the runs were made with, else of their numbers; empty for none."""
         if self.identical:
             return ""
         return _fact_words(self.setup[0]) if self.setup else self.partings[0].words
@@ -146,7 +147,9 @@ def _conditions(stored: RunRecord, rows: int) -> Iterator[Condition]:
 def partings(stored: RunRecord, new: RunRecord) -> Iterator[Parting]:
     """Where the numbers of two runs part, in the order in which the kept one logged them."""
     if new.state is not RunState.FINISHED:
-        yield Parting(_STATE, "how it ended", str(stored.state), f"{new.state}: {new.reason}" if new.reason else new.state)
+        yield Parting(
+            _STATE, "how it ended", str(stored.state), f"{new.state}: {new.reason}" if new.reason else new.state
+        )
     yield from _values(_DIGEST, _digests(stored, early=True), _digests(new, early=True))
     for _, parting in sorted(_rows(stored, new), key=lambda found: found[0]):
         yield parting
@@ -169,7 +172,9 @@ def _rows(stored: RunRecord, new: RunRecord) -> Iterator[tuple[tuple[float, str]
         before, after = stored.series.get(name), new.series.get(name)
         old = [] if before is None else list(zip(before.steps, before.values, strict=True))
         now = [] if after is None else list(zip(after.steps, after.values, strict=True))
-        place = next((i for i, (a, b) in enumerate(zip(old, now, strict=False)) if not _same_row(a, b)), min(len(old), len(now)))
+        place = next(
+            (i for i, (a, b) in enumerate(zip(old, now, strict=False)) if not _same_row(a, b)), min(len(old), len(now))
+        )
         if place == len(old) == len(now):
             continue
         moment = before.seconds[place] if before is not None and place < len(old) else float("inf")

@@ -5,7 +5,8 @@
     reproduced    code, data, a package version or a device was replaced
 
 The words are those of Barba (2018), as paper 004 of few-shot learning uses them: a repeat is by the same lab with the
-same setup, a replication by an independent one, a reproduction has differences in the setup. A machine stands for a lab.
+same setup, a replication by an independent one, a reproduction has differences in the setup. A machine stands for a
+lab here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,17 @@ from isorun.analysis.environments import NUMERICS, FactDifference, difference_of
 from isorun.analysis.evidence.provenance import SOURCES, made
 from isorun.study.records import RunRecord
 
-__all__ = ["CODE", "DATA", "DEVICE", "ENVIRONMENT", "MACHINE", "PACKAGES", "Replacement", "replaced_between", "word_for"]
+__all__ = [
+    "CODE",
+    "DATA",
+    "DEVICE",
+    "ENVIRONMENT",
+    "MACHINE",
+    "PACKAGES",
+    "Replacement",
+    "replaced_between",
+    "word_for",
+]
 
 CODE: Final = "code"
 DATA: Final = "data"
@@ -32,7 +43,12 @@ _OF_SETUP: Final = frozenset((CODE, DATA, PACKAGES, DEVICE))
 _ORDER: Final = (CODE, DATA, PACKAGES, DEVICE, ENVIRONMENT, MACHINE)
 
 _KINDS: Final = (
-    (re.compile(r"code\.(sources|script)|(requested|made)\.code\..*|requested\.(take_seeds|switches.*)|study variable .*"), CODE),
+    (
+        re.compile(
+            r"code\.(sources|script)|(requested|made)\.code\..*|requested\.(take_seeds|switches.*)|study variable .*"
+        ),
+        CODE,
+    ),
     (re.compile(r"code\..*"), ""),
     (re.compile(r"requested\.(stdin|variables_read)(\..*)?"), DATA),
     (re.compile(r"gpu\.devices|switches\.[^.]+\.device|requested\.devices"), DEVICE),
@@ -108,11 +124,7 @@ def _kind(fact: FactDifference, *, same_code: bool) -> str:
         is_code = PurePosixPath(fact.what).suffix in _SCRIPTS
         one_sided = fact.first is None or fact.second is None
         return "" if one_sided or (is_code and same_code) else CODE if is_code else DATA
-    for pattern, kind in _KINDS:
-        if pattern.fullmatch(fact.what):
-            break
-    else:
-        kind = MACHINE
+    kind = next((kind for pattern, kind in _KINDS if pattern.fullmatch(fact.what)), MACHINE)
     if fact.first is None or fact.second is None:
         return ENVIRONMENT if fact.what.startswith("made.") else PACKAGES if fact.what.startswith("packages.") else ""
     return "" if kind == CODE and same_code and fact.what.startswith("code.") else kind
