@@ -22,7 +22,7 @@ from isorun.analysis.environments import COSMETIC, rule_for
 from isorun.analysis.evidence.provenance import effective, requested
 from isorun.environments import callers_variables
 from isorun.environments.interpreter import is_python
-from isorun.errors import InputError, IsorunError
+from isorun.errors import InputError
 from isorun.execution.resources import usable_cpus, visible_devices
 from isorun.packages import refused
 from isorun.share.rebuilding import checked_path, digest_of, safe_target
@@ -157,12 +157,15 @@ def chosen_interpreter(record: RunRecord, given: str | None, *, own: bool = Fals
     """
     recorded = _path_of(record) if own else ""
     named = [given] if given else [recorded, shutil.which("python"), shutil.which("python3"), sys.executable]
-    answers = {path: _installed(path) for path in dict.fromkeys(path for path in named if path)}
-    if given and answers[given] is None:
-        raise InputError(f"the interpreter {given} does not answer", hint="--python PATH names another one")
-    found = {path: list(_lacking(record, answer)) for path, answer in answers.items() if answer is not None}
+    found: dict[str, list[Lack]] = {}
+    for path in dict.fromkeys(path for path in named if path):
+        if (answer := _installed(path)) is not None:
+            found[path] = list(_lacking(record, answer))
+            if not found[path]:
+                break
     if not found:
-        raise InputError("no Python is at hand", found="none in PATH", hint="--python PATH names one")
+        what = f"the interpreter {given} does not answer" if given else "no Python is at hand"
+        raise InputError(what, hint="--python PATH names one that does")
     return min(found.items(), key=lambda item: len(item[1]))
 
 
@@ -206,12 +209,12 @@ def pinned(record: RunRecord) -> tuple[str, list[str]]:
 def bring_data(files: Mapping[str, str], working: Path, places: Sequence[Path]) -> Iterator[Lack]:
     """See that data are there by their digests; what lies at one of the places is copied, a large file linked.
 
-    files: by path as recorded, with digests. Only what lies below the study's folder is brought; a path that is
-    absolute is looked at where it is.
+    files: by path as recorded, with digests. Only what lies below the study's folder is brought; what lies elsewhere is
+    looked at where it is.
     """
     for path, digest in sorted(files.items()):
-        if path.startswith("/"):
-            found = digest_of(Path(path))
+        if _lies_elsewhere(path):
+            found = digest_of(working / path)
         else:
             found = digest_of(working / path) or _brought(path, digest, working, places)
         if found != digest:
@@ -238,17 +241,18 @@ def _brought(path: str, digest: str, working: Path, places: Sequence[Path]) -> s
     return digests[source]
 
 
+def _lies_elsewhere(path: str) -> bool:
+    """Whether a path leads out of the study's folder: nothing is ever written there."""
+    return path.startswith("/") or ".." in path.split("/")
+
+
 def checked_files(listed: Any) -> dict[str, str]:
     """Paths and digests of a package's list of files; what is none is refused."""
     found: dict[str, str] = {}
     for item in listed if isinstance(listed, list) else ():
         match item:
             case {"path": str(path), "sha256": str(digest)} if re.fullmatch(r"[0-9a-f]{64}", digest):
-                try:
-                    found[path if path.startswith("/") else str(checked_path(path))] = digest
-                except IsorunError:
-                    if ".." not in path.split("/"):
-                        raise
+                found[path if _lies_elsewhere(path) else str(checked_path(path))] = digest
             case _:
                 raise refused("the package lists data that are none")
     return found

@@ -350,10 +350,11 @@ def _open(told: ReplicatedGroup, size: float, rule: ReplicationRule) -> Replicat
 
 
 def _more(new: FloatArray, stored: FloatArray, size: float, alpha: float) -> int | None:
-    room = abs(size - abs(float(new.mean() - stored.mean())))
+    room = size - abs(float(new.mean() - stored.mean()))
+    rate, room = (alpha, room) if room > 0 else (alpha / 2.0, -room)
     parts = float(new.var(ddof=1)), float(stored.var(ddof=1)) / stored.size
     for count in range(new.size + 1, new.size + _MOST_MORE):
         error = math.sqrt(parts[0] / count + parts[1])
-        if error * float(special.stdtrit(count + stored.size - 2, 1 - alpha)) <= room:
+        if error * float(special.stdtrit(count + stored.size - 2, 1 - rate)) <= room:
             return count - new.size
     return None

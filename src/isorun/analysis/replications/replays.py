@@ -138,7 +138,7 @@ def _conditions(stored: RunRecord, rows: int) -> Iterator[Condition]:
         counted = some(rows, "logged value")
         message = f"the run left no digest of its weights: {counted} and its results are all that was compared"
         step = "isorun.result(weights=model), or isorun.digest, in the training"
-        yield Condition("no-digest", message, step)
+        yield Condition("weights-unknown", message, step)
     if not stored.cell.level.fixes_seed:
         message = "at level default no seed is fixed: that two runs differ is what is expected of them"
         yield Condition("nothing-fixed", message, "isorun replicate asks whether results are equivalent")
