@@ -61,6 +61,7 @@ COMMANDS: Final = {
     "pack": "one file that holds a study: runs, environment, code; the same study, the same bytes",
     "verify": "is a package whole, what is in it, and who signed it?",
     "keys": "keys to sign packages with, and keys of others that you trust",
+    "serve": "pages and an API over stores and packages, on this machine or for a lab",
     "store": "is a store whole? verify it, repair it, share it with a group",
     "scan": "show which metrics would be read from a training's output, or from a run of it",
 }
