@@ -42,9 +42,9 @@ class Door:
     """A route: what answers it and who may use it.
 
     answer: a function as FastAPI takes it; one that waits for a disk or computes is a plain `def`, which runs in a
-    thread. GET doors answer HEAD as well. largest_body: how many bytes a request may bring; none with GET. streamed: the body
-    is not gathered before the answer begins, which reads it piece by piece. guarded: failures are counted, and too many
-    of them from one address are refused for a while. listed: whether the API's description names it.
+    thread. GET doors answer HEAD as well. largest_body: how many bytes a request may bring; none with GET. streamed:
+    the body is not gathered before the answer begins, which reads it piece by piece. guarded: failures are counted, and
+    too many of them from one address are refused for a while. listed: whether the API's description names it.
     """
 
     path: str
