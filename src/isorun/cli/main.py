@@ -178,7 +178,7 @@ def _refuse_empty(parser: argparse.ArgumentParser, options: argparse.Namespace) 
 
 def _hide_passwords(options: argparse.Namespace) -> None:
     """From here on the place of a store has no password, whatever is said or kept of it; it is opened with it."""
-    for name in ("store", "stores", "baseline"):
+    for name in ("store", "stores", "baseline", "index", "places"):
         given = getattr(options, name, None)
         if given and "://" in str(given):
             from isorun.store import shown_place
