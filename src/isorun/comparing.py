@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_with"]
 
-_REGISTRY: Final = "registry:"
 _SIDE: Final = "side"
 _BETWEEN: Final = frozenset(("sides-differ-in-host", "sides-differ-in-machine", "sides-differ-in-code"))
 
@@ -73,7 +72,7 @@ def compare_with(
     labels = {**(where or {}), **({factor: a} if a else {})}
     theirs = {**(baseline_where or {}), **({factor: b} if b else {})}
     with opened(study, store) as (declared, place):
-        held = open_runs(_resolved(baseline), like=declared, store=place, study=baseline_study)
+        held = open_runs(baseline, like=declared, store=place, study=baseline_study)
         runs = open_runs(declared, store=place)
         metrics = declared.metrics if value is None else {value: declared.metrics.get(value, Metric(value))}
         own = _Side.of_records(runs, metrics, declared, labels, selection=selection, direction=direction)
@@ -98,15 +97,6 @@ class _Asked:
     margin: float | None
     test: str | None
     extras: Extras
-
-
-def _resolved(baseline: Any) -> Any:
-    """What a name of a registry leads to: a package on this machine, whose address was checked."""
-    if isinstance(baseline, str) and baseline.startswith(_REGISTRY):
-        import importlib  # noqa: PLC0415 - most baselines are at hand
-
-        return importlib.import_module("isorun.registries").fetched(baseline)
-    return baseline
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,10 @@ from isorun.analysis.replications.setups import replaced_between
 from isorun.analysis.studies.study_result import StudyResult, analyse_recorded, not_logged
 from isorun.environments.interpreter import REPLACED
 from isorun.errors import ExecutionError, InputError, NothingRecorded, known_names
+from isorun.packages.names import PREFIX as REGISTERED
 from isorun.packages.opened import PackageStore
 from isorun.scheduling import INTERRUPTED
-from isorun.session import Session
+from isorun.session import PACKAGE_SUFFIX, Session
 from isorun.share.at_hand import (
     Lack,
     as_many_cpus,
@@ -128,18 +129,19 @@ def replicate(
 ) -> Replication:
     """Run a package again, here. It runs the package's own command: look at that first, or let `confirm` do it.
 
+    package: a file, or `registry:OWNER/PROJECT/NAME@VERSION`.
     runs: stored seeds whose bits are asked for, and new draws, a group. max_runs: look after every run up to so many.
     margin: a difference that does not matter, in points for accuracies, else in the metric's own numbers; without one
     two standard deviations of the stored runs. where: only these groups. code: a clone of the code's repository, where
     the package has not all files. data: folders with its data. folder: where it is run; the same call goes on there.
     store: where the new runs are kept. anyway: run with what is here where something cannot be had.
     """
-    with PackageStore(package) as kept:
+    with PackageStore(package_at(package)) as kept:
         stored = _wanted(kept.records(), where or {}, str(package))
         groups = stored_groups(stored)
         judging = _Judging.of(kept, stored, metric, selection)
         rule = ReplicationRule(runs, max_runs, judging.margin(margin, margin_unit), alpha)
-        home = Path(folder) if folder else Path(f"{Path(package).stem}-replication")
+        home = Path(folder) if folder else Path(f"{_short_name(str(package))}-replication")
         declared = {
             "package": kept.package.address,
             "runs": runs,
@@ -184,6 +186,20 @@ def replicate(
         )
     place.keep_result(told.to_json())
     return told
+
+
+def package_at(package: str | Path) -> Path:
+    """The file of a package; one that a registry has is fetched, and checked."""
+    if not str(package).startswith(REGISTERED):
+        return Path(package)
+    from isorun.registries import fetched  # noqa: PLC0415 - most packages are at hand
+
+    return fetched(str(package))
+
+
+def _short_name(package: str) -> str:
+    """What a folder may be called after a package."""
+    return Path(package.removeprefix(REGISTERED).replace(":", "-")).name.partition("@")[0].removesuffix(PACKAGE_SUFFIX)
 
 
 def _wanted(records: Sequence[RunRecord], where: Mapping[str, str], place: str) -> list[RunRecord]:
