@@ -2,7 +2,6 @@
 
     a store           .isorun-main, postgresql://lab/isorun: the study of the same name there, or the one that is named
     a package         main.isorun: the study in it, whatever it is called (docs/packages.md)
-    of a registry     registry:lab/cifar10/resnet56@3: such a package, fetched and checked (docs/registry.md)
     of a registry     registry:lab/cifar10/resnet56@3: the package of this name (docs/registry.md)
     a study           main/study.toml with the store beside it, or the name of one that the study's own store keeps
     a table           main.csv, main.parquet: a row a run, with the columns approach, config, environment, level, seed
@@ -22,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import InputError, IsorunError, known_names
 from isorun.packages.names import PREFIX
-from isorun.packages.names import PREFIX as REGISTERED
 from isorun.session import (
     Store,
     folder_of,
@@ -90,10 +88,6 @@ def _named(name: str, like: Study | None, store: Store, study: str | None) -> Kn
     """What a text names: each kind is told by what is there, and none is made."""
     if name.startswith(PREFIX):
         from isorun.registries import fetched  # noqa: PLC0415 - for those who ask one
-
-        return replace(_named(str(fetched(name)), like, store, study), place=name)
-    if name.startswith(REGISTERED):
-        from isorun.registries import fetched  # noqa: PLC0415 - most baselines are at hand
 
         return replace(_named(str(fetched(name)), like, store, study), place=name)
     path = Path(name)
