@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from itertools import zip_longest
 from pathlib import Path
@@ -24,10 +24,26 @@ from isorun.report.figures.description import Figure
 from isorun.report.study_view import Section, headline, listings, study_sections, verdict, warnings
 from isorun.study.records import RunState
 
-__all__ = ["fragment", "page", "render", "render_table", "render_view"]
+__all__ = [
+    "STYLE",
+    "Linked",
+    "fragment",
+    "page",
+    "render",
+    "render_conditions",
+    "render_figure",
+    "render_listing",
+    "render_sentences",
+    "render_table",
+    "render_view",
+]
 
-_STYLE: Final = resources.files(__package__).joinpath("page.css").read_text("utf-8") + svg.STYLE
+STYLE: Final = resources.files(__package__).joinpath("page.css").read_text("utf-8") + svg.STYLE
+"""The style sheet of pages and their figures."""
 _LONG: Final = 40
+
+Linked = Callable[[Column, str], str]
+"""Where a cell leads to, by its column and text; empty where it leads nowhere."""
 
 
 def render(result: StudyResult, *, beside: Path | None = None) -> str:
@@ -37,7 +53,7 @@ def render(result: StudyResult, *, beside: Path | None = None) -> str:
         _verdict(result),
         _contents(sections, told),
         *(_section(section, beside) for section in sections),
-        *(_listing(number, listing) for number, listing in enumerate(listings(result), start=1) if listing.items),
+        *(render_listing(number, listing) for number, listing in enumerate(listings(result), start=1) if listing.items),
         *_warnings(told),
     ]
     return page(f"{result.study}: isorun report", _header(result), "\n".join(main))
@@ -47,9 +63,9 @@ def render_view(title: str, kicker: str, view: View) -> str:
     """The page of what a command has to say: its verdict, figures, tables, listings and warnings."""
     header = f'<p class="kicker">{escaped(kicker)}</p>\n<h1>{escaped(title)}</h1>'
     main = [
-        _sentences(view.verdict[:1], view.verdict[1:]),
+        render_sentences(view.verdict[:1], view.verdict[1:]),
         *([_section(Section("results", "Results", view.figures, view.tables))] if view.figures or view.tables else []),
-        *(_listing(number, listing) for number, listing in enumerate(view.listings, start=1) if listing.items),
+        *(render_listing(number, listing) for number, listing in enumerate(view.listings, start=1) if listing.items),
         *_warnings(view.warnings),
     ]
     return page(f"{title}: isorun", header, "\n".join(main))
@@ -81,7 +97,8 @@ def _items(items: Sequence[str]) -> str:
     return f"<ul>{''.join(f'<li>{_unbroken(item)}</li>' for item in items)}</ul>"
 
 
-def _listing(number: int, listing: Listing) -> str:
+def render_listing(number: int, listing: Listing) -> str:
+    """A part of a page with its heading. number: tells listings of one page apart."""
     items = _items(listing.items).replace("<ul>", '<ul class="listing">', 1)
     name = f"listing-{number}"
     return f'<section aria-labelledby="{name}"><h2 id="{name}">{escaped(listing.title)}</h2>{items}</section>'
@@ -89,7 +106,7 @@ def _listing(number: int, listing: Listing) -> str:
 
 def page(title: str, header: str, main: str) -> str:
     """A page around content that is HTML already; only the title is escaped here."""
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return f"""<!doctype html>
 <html lang="en">
@@ -100,7 +117,7 @@ def page(title: str, header: str, main: str) -> str:
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
 <title>{escaped(title)}</title>
-<style>{_STYLE}</style>
+<style>{STYLE}</style>
 </head>
 <body>
 <header>
@@ -140,10 +157,11 @@ def _counted(result: StudyResult) -> str:
 
 def _verdict(result: StudyResult) -> str:
     first = headline(result)
-    return _sentences(first, [sentence for sentence in verdict(result) if sentence not in first])
+    return render_sentences(first, [sentence for sentence in verdict(result) if sentence not in first])
 
 
-def _sentences(first: Sequence[str], rest: Sequence[str]) -> str:
+def render_sentences(first: Sequence[str], rest: Sequence[str]) -> str:
+    """The verdict: what is said first stands out."""
     leading = "".join(f'<p class="headline">{_unbroken(sentence)}</p>' for sentence in first)
     items = _items(rest) if rest else ""
     return f'<section class="verdict" aria-label="Verdict">{leading}{items}</section>'
@@ -165,19 +183,24 @@ def _section(section: Section, beside: Path | None = None) -> str:
     parts = [
         f'<section aria-labelledby="{section.name}">',
         f'<h2 id="{section.name}">{escaped(section.title)}</h2>',
-        *(_figure(figure) for figure in section.figures),
+        *(render_figure(figure) for figure in section.figures),
         *(_table(table, beside) for table in section.tables),
         "</section>",
     ]
     return "\n".join(parts)
 
 
-def _figure(figure: Figure) -> str:
+def render_figure(figure: Figure, *, data: str | None = None) -> str:
+    """The figure for windows and for telephones. data: HTML in place of the table of its numbers."""
+    shown = (
+        f"<details><summary>The data of this figure</summary>{render_table(figure.data)}</details>"
+        if data is None
+        else data
+    )
     return (
         f'<figure><h3>{escaped(figure.title)}</h3><div class="wide">{svg.render(figure)}</div>'
         f'<div class="narrow">{svg.render(figure, width=svg.NARROW)}</div>'
-        f"<figcaption>{escaped(figure.sentence)}</figcaption>"
-        f"<details><summary>The data of this figure</summary>{render_table(figure.data)}</details></figure>"
+        f"<figcaption>{escaped(figure.sentence)}</figcaption>{shown}</figure>"
     )
 
 
@@ -189,9 +212,14 @@ def _table(table: Table, beside: Path | None = None) -> str:
 
 def _warnings(warnings: Sequence[Condition]) -> Iterator[str]:
     if warnings:
-        items = "\n".join(_warning(warning) for warning in warnings)
         yield '<section aria-labelledby="warnings"><h2 id="warnings">Warnings</h2>'
-        yield f'<ol class="warnings">{items}</ol></section>'
+        yield f"{render_conditions(warnings)}</section>"
+
+
+def render_conditions(conditions: Sequence[Condition]) -> str:
+    """Conditions as a numbered list, each with what to do next."""
+    items = "\n".join(_warning(condition) for condition in conditions)
+    return f'<ol class="warnings">{items}</ol>'
 
 
 def _warning(warning: Condition) -> str:
@@ -202,13 +230,15 @@ def _warning(warning: Condition) -> str:
     )
 
 
-def render_table(table: Table, *, beside: Path | None = None) -> str:
+def render_table(table: Table, *, beside: Path | None = None, linked: Linked | None = None) -> str:
     """The table with its notes, in a box that scrolls sideways where the window is narrow.
 
-    beside: the folder that the page will lie in; the last cells then lead to the files that belong to them.
+    beside: the folder that the page will lie in; the last cells then lead to the files that belong to them. linked:
+    where cells lead to on pages that are served.
     """
     table = table.first_rows()
     links = [_href(path, beside) for path in table.links] if beside is not None else []
+    rows = zip_longest(table.rows, links, fillvalue="")
     notes = "".join(f"<p>{escaped(note)}</p>" for note in table.notes)
     return "\n".join(
         [
@@ -217,7 +247,7 @@ def render_table(table: Table, *, beside: Path | None = None) -> str:
             f"<caption>{escaped(table.title)}</caption>",
             f"<thead>{''.join(_head_rows(table))}</thead>",
             "<tbody>",
-            *(_body_row(table.columns, row, link) for row, link in zip_longest(table.rows, links, fillvalue="")),
+            *(_body_row(table.columns, row, link, linked) for row, link in rows),
             "</tbody></table></div>",
             *([f'<div class="notes">{notes}</div>'] if notes else []),
             "</div>",
@@ -258,20 +288,19 @@ def _href(path: str, beside: Path) -> str:
     return f"./{quote(os.path.relpath(path, beside.absolute()))}"
 
 
-def _body_row(columns: Sequence[Column], row: Sequence[str], link: str = "") -> str:
-    last = len(row) - 1
-    cells = enumerate(zip(columns, row, strict=True))
-    return _line(_cell(place == 0, column, text, link if place == last else "") for place, (column, text) in cells)
+def _body_row(columns: Sequence[Column], row: Sequence[str], last_link: str, linked: Linked | None) -> str:
+    links = [linked(column, text) if linked else "" for column, text in zip(columns, row, strict=True)]
+    links = [*links[:-1], last_link or links[-1]] if links else []
+    cells = enumerate(zip(columns, row, links, strict=True))
+    return _line(_cell(place == 0, column, text, link) for place, (column, text, link) in cells)
 
 
 def _cell(first: bool, column: Column, text: str, link: str) -> str:
     """The first cell names its row; long texts may break."""
     kind = ("key list" if "; " in text else "key text" if len(text) > _LONG else "key") if column.key else ""
     named = f' class="{kind}"' if kind else ""
-    if first and column.key:
-        return f'<th scope="row"{named}>{escaped(text)}</th>'
     shown = f'<a href="{escaped(link)}">{escaped(text)}</a>' if link else escaped(text)
-    return f"<td{named}>{shown}</td>"
+    return f'<th scope="row"{named}>{shown}</th>' if first and column.key else f"<td{named}>{shown}</td>"
 
 
 def _line(cells: Iterator[str] | Sequence[str]) -> str:
