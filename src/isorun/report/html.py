@@ -42,8 +42,8 @@ STYLE: Final = resources.files(__package__).joinpath("page.css").read_text("utf-
 """The style sheet of pages and their figures."""
 _LONG: Final = 40
 
-Linked = Callable[[Column, str], str]
-"""Where a cell leads to, by its column and text; empty where it leads nowhere."""
+Linked = Callable[[Column, str, Sequence[str]], str]
+"""Where a cell leads to, by its column, its text and its row; empty where it leads nowhere."""
 
 
 def render(result: StudyResult, *, beside: Path | None = None) -> str:
@@ -289,7 +289,7 @@ def _href(path: str, beside: Path) -> str:
 
 
 def _body_row(columns: Sequence[Column], row: Sequence[str], last_link: str, linked: Linked | None) -> str:
-    links = [linked(column, text) if linked else "" for column, text in zip(columns, row, strict=True)]
+    links = [linked(column, text, row) if linked else "" for column, text in zip(columns, row, strict=True)]
     links = [*links[:-1], last_link or links[-1]] if links else []
     cells = enumerate(zip(columns, row, links, strict=True))
     return _line(_cell(place == 0, column, text, link) for place, (column, text, link) in cells)

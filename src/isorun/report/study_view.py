@@ -238,12 +238,13 @@ def _joined(parts: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the report. name: stable, for links."""
+    """A part of the report. name: stable, for links. notes: sentences on it, also on why there is nothing to show."""
 
     name: str
     title: str
     figures: tuple[Figure, ...]
     tables: tuple[Table, ...]
+    notes: tuple[str, ...] = ()
 
 
 def study_view(result: StudyResult, *, figures: bool = False) -> View:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from isorun.analysis.leaderboards.leaderboard import Leaderboard, Standing
-from isorun.report import Column, Table, count
+from isorun.report import UNKNOWN, Column, Table, count
 from isorun.report.figures.axes import row_axis
 from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape, Tick, Tile
 from isorun.report.figures.leaderboards import maximal_cliques
@@ -43,29 +43,28 @@ def _letter(place: int) -> str:
     return _LETTERS[place] if place < len(_LETTERS) else f"[{place + 1}]"
 
 
-def rank_figure(board: Leaderboard) -> Figure | None:
-    """A row for each approach, the best on top; below a line those that cannot be ranked. None where nobody can be."""
+def rank_figure(board: Leaderboard, others: Sequence[str] = ()) -> Figure | None:
+    """A row for each approach, the best on top; below a line those that cannot be ranked. None where nobody can be.
+
+    others: further ones that cannot be ranked, which the board has not.
+    """
     ranked = _ranked(board)
     if not ranked:
         return None
-    others = [one for one in board.standings if one.ranked.rank is None]
+    others = [*(one.approach for one in board.standings if one.ranked.rank is None), *others]
     title = f"Places by {board.metric or 'score'}, with 95\N{NO-BREAK SPACE}% intervals"
     return Figure(
         name="ranks",
         title=title,
         sentence=_sentence(board, ranked, others),
         x=_axis(len(ranked)),
-        y=row_axis("", [_row_name(one) for one in (*ranked, *others)]),
-        data=_data(title, (*ranked, *others), tied_letters(board)),
+        y=row_axis("", [*(f"{one.approach} ({count(one.units, 'unit')})" for one in ranked), *others]),
+        data=_data(title, ranked, others, tied_letters(board)),
         tiles=tuple(_tiles(board, ranked)),
         lines=(*_intervals(ranked), *_line_below(ranked, others)),
         dots=tuple(_dots(ranked)),
         legend=tuple(_legend(board, others)),
     )
-
-
-def _row_name(standing: Standing) -> str:
-    return f"{standing.approach} ({count(standing.units, 'unit')})"
 
 
 def _axis(ranked: int) -> Axis:
@@ -91,7 +90,7 @@ def _intervals(ranked: Sequence[Standing]) -> Iterator[Line]:
             yield Line(((float(low), float(place)), (float(high), float(place))), _RANKED)
 
 
-def _line_below(ranked: Sequence[Standing], others: Sequence[Standing]) -> Iterator[Line]:
+def _line_below(ranked: Sequence[Standing], others: Sequence[str]) -> Iterator[Line]:
     if others:
         at = len(ranked) - 0.5
         yield Line(((0.4, at), (len(ranked) + 0.6, at)), _REFERENCE, dashed=True)
@@ -105,7 +104,7 @@ def _dots(ranked: Sequence[Standing]) -> Iterator[Dot]:
         yield Dot(float(one.ranked.rank), float(place), Shape.SQUARE, _RANKED, words)
 
 
-def _legend(board: Leaderboard, others: Sequence[Standing]) -> Iterator[Legend]:
+def _legend(board: Leaderboard, others: Sequence[str]) -> Iterator[Legend]:
     yield Legend("rank and its interval", Shape.SQUARE, _RANKED)
     if _bands(board):
         yield Legend("shaded: not told apart", None, _BAND)
@@ -113,22 +112,23 @@ def _legend(board: Leaderboard, others: Sequence[Standing]) -> Iterator[Legend]:
         yield Legend("below: not rankable", None, _REFERENCE, dashed=True)
 
 
-def _sentence(board: Leaderboard, ranked: Sequence[Standing], others: Sequence[Standing]) -> str:
+def _sentence(board: Leaderboard, ranked: Sequence[Standing], others: Sequence[str]) -> str:
     apart = len(_bands(board))
-    said = f"{count(len(ranked), 'approach')[:-1] + 'es' if len(ranked) > 1 else '1 approach'} ranked; "
+    said = f"{len(ranked)} ranked; "
     said += f"{count(apart, 'band')} of those that are not told apart." if apart else "all are told apart."
     return said + (f" {len(others)} not rankable: a single run says nothing about spread." if others else "")
 
 
-def _data(title: str, standings: Sequence[Standing], letters: Mapping[str, str]) -> Table:
+def _data(title: str, ranked: Sequence[Standing], others: Sequence[str], letters: Mapping[str, str]) -> Table:
     columns = (Column("approach", key=True), Column("rank"), Column("from"), Column("to"), Column("band", key=True))
-    rows = tuple(
+    rows = [
         (
             one.approach,
-            "not rankable" if one.ranked.rank is None else str(one.ranked.rank),
-            *(("—", "—") if one.ranked.interval is None else map(str, one.ranked.interval)),
-            letters.get(one.approach, ""),
+            str(one.ranked.rank),
+            *((UNKNOWN, UNKNOWN) if one.ranked.interval is None else map(str, one.ranked.interval)),
+            letters[one.approach],
         )
-        for one in standings
-    )
-    return Table("data-ranks", f"Data: {title}", columns, rows, folded=True)
+        for one in ranked
+    ]
+    rows += [(name, "not rankable", UNKNOWN, UNKNOWN, "") for name in others]
+    return Table("data-ranks", f"Data: {title}", columns, tuple(rows), folded=True)

@@ -16,9 +16,11 @@ from isorun.report.figures.description import Band, Dot, Figure, Line, Shape
 
 __all__ = ["drawn_places", "stretches", "thinned"]
 
-_NAMED_DOTS: Final = 120
+_NAMED_DOTS: Final = 60
 """So many dots can each be pointed at; more are drawn small, and are named by the figure's data alone."""
-_MOST_FAINT: Final = 12
+_MOST_DOTS: Final = 1_200
+_FEWEST_IN_A_ROW: Final = 8
+_MOST_FAINT: Final = 8
 _MOST_POINTS: Final = 80
 _MOST_BAND_POINTS: Final = 60
 
@@ -62,9 +64,30 @@ def _thinned_marks(figure: Figure) -> Figure:
 
 def _crowded(dots: Sequence[Dot]) -> tuple[Dot, ...]:
     """Where there are many, circles lose their names; other shapes say something by themselves, and keep theirs."""
-    if sum(dot.shape is Shape.CIRCLE for dot in dots) <= _NAMED_DOTS:
+    circles = [dot for dot in dots if dot.shape is Shape.CIRCLE]
+    if len(circles) <= _NAMED_DOTS:
         return tuple(dots)
-    return tuple(replace(dot, title="", small=True) if dot.shape is Shape.CIRCLE else dot for dot in dots)
+    kept = {id(dot) for dot in _few_of_each_row(circles)}
+    return tuple(
+        replace(dot, title="", small=True) if dot.shape is Shape.CIRCLE else dot
+        for dot in dots
+        if dot.shape is not Shape.CIRCLE or id(dot) in kept
+    )
+
+
+def _few_of_each_row(dots: Sequence[Dot]) -> list[Dot]:
+    """Of very many the same number in each row, evenly spaced by rank, with the smallest and the largest."""
+    if len(dots) <= _MOST_DOTS:
+        return list(dots)
+    rows: dict[int, list[Dot]] = {}
+    for dot in sorted(dots, key=lambda dot: dot.x):
+        rows.setdefault(round(dot.y), []).append(dot)
+    most = max(_MOST_DOTS // len(rows), _FEWEST_IN_A_ROW)
+    return [row[place] for row in rows.values() for place in _evenly(len(row), most)]
+
+
+def _evenly(size: int, most: int) -> Sequence[int]:
+    return range(size) if size <= most else np.rint(np.linspace(0, size - 1, most)).astype(np.intp).tolist()
 
 
 def _few_faint(lines: Sequence[Line]) -> list[Line]:
@@ -99,4 +122,6 @@ def _said(figure: Figure) -> str:
     plots = figure.panels or (figure,)
     faint = [Counter(line.series for line in plot.lines if line.faint) for plot in plots]
     most = max((max(counts.values(), default=0) for counts in faint), default=0)
-    return f" Of the single runs of a level {_MOST_FAINT} are drawn." if most > _MOST_FAINT else ""
+    said = f" Of the single runs of a level {_MOST_FAINT} are drawn." if most > _MOST_FAINT else ""
+    circles = sum(dot.shape is Shape.CIRCLE for plot in plots for dot in plot.dots)
+    return said + (" Of rows with many runs some are drawn, evenly spaced by rank." if circles > _MOST_DOTS else "")
