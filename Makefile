@@ -12,7 +12,7 @@ ALONE = $(shell grep -rlF mark.alone tests --include='test_*.py')
 # Tests start thousands of interpreters. Where this is set, as in many containers, each would compile isorun anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test coverage test-simulations test-engines test-environments test-trackers test-outside test-slow package test-packages lint bench clean
+.PHONY: demo test test-long coverage test-simulations test-engines test-environments test-trackers test-outside test-slow package test-packages lint bench clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m virtualenv $(VENV) || { rm -rf $(VENV); \
@@ -25,8 +25,12 @@ demo: $(STAMP)
 	$(BIN)/isorun report examples/digits/study.toml --html report.html
 
 test: lint
-	$(BIN)/python -m pytest -m 'not slow and not alone and not engines' $(PARALLEL)
+	$(BIN)/python -m pytest -m 'not slow and not long and not alone and not engines' $(PARALLEL)
 	$(BIN)/python -m pytest -m 'alone and not slow' $(ALONE)
+
+# What takes seconds a test: whole trainings, kills at random moments, searches for counterexamples.
+test-long: $(STAMP)
+	$(BIN)/python -m pytest -m 'long and not alone' $(PARALLEL)
 
 # Which lines the quick tests reach, also in the processes that they start: htmlcov/index.html and a table.
 coverage: $(STAMP)
@@ -66,7 +70,7 @@ test-outside: $(STAMP)
 	$(BIN)/python -m outside.run $(OUTSIDE)
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m 'slow or long'
 
 # The wheel and the source distribution, in dist/.
 package:
