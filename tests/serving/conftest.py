@@ -3,7 +3,6 @@
 import pytest
 
 pytest.importorskip("fastapi")
-pytest.importorskip("httpx")
 
 from shown_studies import packed, shown_store
 

@@ -57,7 +57,7 @@ class ReadPage(HTMLParser):
 
     @property
     def shown(self):
-        return " ".join(" ".join(self.words).split())
+        return " ".join(" ".join(self.words).split())  # which takes no-break spaces for blanks, too
 
     @property
     def links(self):

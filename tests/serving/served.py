@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from starlette.testclient import TestClient
+from asking import HOST, Asker
 
 from isorun.registry import EVERYTHING
 from isorun.serving.app import gated, own_doors
@@ -10,12 +10,12 @@ from isorun.serving.gate import Reached
 from isorun.serving.pages.doors import page_doors
 from isorun.serving.shelves import shelves_of
 
-ADDRESS = "http://testserver"
-
 
 @contextmanager
-def served(places, stranger=EVERYTHING, shelves=None):
-    doors, close = page_doors(shelves_of(places) if shelves is None else shelves)
-    app = gated([*own_doors(), *doors], Reached.at([ADDRESS]), stranger=stranger, at_end=close)
-    with TestClient(app, base_url=ADDRESS) as client:
-        yield client
+def served(places, stranger=EVERYTHING):
+    """What asks such an app; the shelves are closed in the end."""
+    doors, close = page_doors(shelves_of(places))
+    try:
+        yield Asker(gated([*own_doors(), *doors], Reached.at([f"http://{HOST}"]), stranger=stranger))
+    finally:
+        close()

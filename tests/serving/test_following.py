@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 
 from read_pages import sound
 from served import served
@@ -60,20 +61,18 @@ def test_the_page_of_a_study_that_runs_follows_it_and_says_how_without_a_script(
     kept(optimizers(tmp_path, approaches={"adam": "python train.py"}, levels=["default"], seeds=[1]), place)
     isorun.workflow.remember(study, store=str(place))
     with isorun.session.open_store(str(place)) as store, served([str(place)]) as client:
-        address = next(one["page"] for one in client.get("/home.json").json()["studies"])
-        assert "It runs now" not in sound(client.get(address).text).shown
+        address = next(one["page"] for one in client.get("/home.json").json["studies"])
+        assert "It runs now" not in sound(client.get(address).body.decode()).shown
         cell = isorun.workflow.missing(study, store=store)[0]
         claim = store.claim(cell.id)
-        import time
-
         time.sleep(1.1)
-        page = sound(client.get(address).text)
+        page = sound(client.get(address).body.decode())
         assert "2 of 3 finished, 1 running" in page.shown
         assert "Load this page again" in page.shown
         (script,) = page.named("script")
-        assert client.get(script.attributes["src"]).status_code == 200
+        assert client.get(script.attributes["src"]).status == 200
         claim.release()
         time.sleep(1.1)
-        with client.stream("GET", address.replace("/study", "/events")) as stream:
-            assert stream.headers["content-type"].startswith("text/event-stream")
-            assert '"at_work": false' in "".join(stream.iter_text())
+        stream = client.get(address.replace("/study", "/events"))
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert '"at_work": false' in stream.body.decode()

@@ -93,7 +93,7 @@ def test_a_study_is_found_by_what_it_compares_and_measures(place):
 
 def test_a_store_tells_strangers_nothing(place):
     shelf = StoreShelf("here", str(place))
-    assert shelf.entries(STRANGER) == ()
+    assert list(shelf.entries(STRANGER)) == []
     with pytest.raises(NothingRecorded):
         shelf.standing("optimizers", STRANGER)
 

@@ -112,15 +112,21 @@ def _gate(options: argparse.Namespace, registry: Registry | None, reached: Any) 
     """The app: pages for everyone who may see them, and the API of a registry."""
     from isorun.registry import EVERYTHING
     from isorun.serving import app
+    from isorun.serving.pages.doors import page_doors
+    from isorun.serving.shelves import shelves_of
 
     if registry is None:
-        return app.gated(app.own_doors(), reached, stranger=EVERYTHING)
+        pages, close = page_doors(shelves_of(options.places))
+        return app.gated([*app.own_doors(), *pages], reached, stranger=EVERYTHING, at_end=close)
     from isorun.serving import api, sessions
+    from isorun.serving.registry_shelf import RegistryShelf
 
-    doors = [*app.own_doors(), *sessions.doors(registry.people, reached)]
+    others = shelves_of(options.places) if options.places else []
+    pages, close = page_doors([RegistryShelf("registry", registry), *others])
+    doors = [*app.own_doors(), *sessions.doors(registry.people, reached), *pages]
     doors += api.doors(registry, largest=options.largest * 2**20)
     cookie = sessions.cookie_name(reached)
-    return app.gated(doors, reached, identify=registry.people.identify, cookie=cookie)
+    return app.gated(doors, reached, identify=registry.people.identify, cookie=cookie, at_end=close)
 
 
 def _tell(options: argparse.Namespace, address: str, registry: Registry | None) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from isorun.errors import NothingRecorded
+from isorun.errors import InputError, NothingRecorded
 from isorun.registry import Viewer
 from isorun.serving.shelves import AbstractShelf, OpenedStudy, ShelfEntry, not_on_shelf
 
@@ -103,9 +103,9 @@ class ShownStudies:
             raise not_on_shelf(name)
         return self._shelves[name]
 
-    def entries(self, viewer: Viewer) -> list[tuple[AbstractShelf, ShelfEntry]]:
-        """All that the viewer may see, the latest first."""
-        found = [(shelf, entry) for shelf in self.shelves for entry in shelf.entries(viewer)]
+    def entries(self, viewer: Viewer, text: str = "") -> list[tuple[AbstractShelf, ShelfEntry]]:
+        """All that the viewer may see and the text matches, the latest first."""
+        found = [(shelf, entry) for shelf in self.shelves for entry in shelf.entries(viewer, text)]
         return sorted(found, key=lambda pair: pair[1].when, reverse=True)
 
     def revision(self, shelf: str, name: str, viewer: Viewer) -> str:
@@ -130,3 +130,8 @@ def _analysed(shelf: AbstractShelf, name: str, viewer: Viewer) -> AnalysedStudy:
         return AnalysedStudy(shelf.name, opened, opened.analysed())
     except NothingRecorded:
         return AnalysedStudy(shelf.name, opened, None)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if not opened.entry.address:  # a store's records are isorun's own: a mistake of ours is shown as one
+            raise
+        found = f"{type(error).__name__}, in the records of a package"
+        raise InputError("what this package says of its runs cannot be understood", found=found) from error

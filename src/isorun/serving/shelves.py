@@ -2,7 +2,7 @@
 
     StoreShelf("here", ".isorun")             the studies that a store keeps, in a folder or in PostgreSQL
     PackageShelf("packages", ["a.isorun"])    package files
-    RegistryShelf("registry", …)              versions of packages in a registry
+    RegistryShelf("registry", registry)       versions of packages in a registry (registry_shelf.py)
 
 What is computed of a study is kept by its name and revision (`kept.py`), so that many readers cost one analysis.
 """
@@ -30,7 +30,17 @@ if TYPE_CHECKING:
     from isorun.study.design import Study
     from isorun.study.records import RunRecord
 
-__all__ = ["AbstractShelf", "OpenedStudy", "PackageShelf", "ShelfEntry", "StoreShelf", "not_on_shelf", "shelves_of"]
+__all__ = [
+    "AbstractShelf",
+    "OpenedStudy",
+    "PackageShelf",
+    "ShelfEntry",
+    "StoreShelf",
+    "digest_of",
+    "not_on_shelf",
+    "opened_package",
+    "shelves_of",
+]
 
 _Seen = TypeVar("_Seen")
 _LOOKED_AT_SECONDS: Final = 1.0
@@ -106,8 +116,8 @@ class AbstractShelf(abc.ABC):
     title: str
 
     @abc.abstractmethod
-    def entries(self, viewer: Viewer) -> Sequence[ShelfEntry]:
-        """What the viewer may see, the latest first."""
+    def entries(self, viewer: Viewer, text: str = "") -> Sequence[ShelfEntry]:
+        """What the viewer may see and the text matches, the latest first."""
 
     @abc.abstractmethod
     def revision(self, name: str, viewer: Viewer) -> str:
@@ -214,9 +224,10 @@ class StoreShelf(AbstractShelf):
             known = self._known[name] = _Known(declared, content, cells)
         return known
 
-    def entries(self, viewer: Viewer) -> Sequence[ShelfEntry]:
+    def entries(self, viewer: Viewer, text: str = "") -> Sequence[ShelfEntry]:
         """What is kept in the store, by when its latest run began."""
-        return self._listed.of("", self._list) if Scope.READ in viewer.scopes else ()
+        found = self._listed.of("", self._list) if Scope.READ in viewer.scopes else ()
+        return [entry for entry in found if entry.matches(text)]
 
     def _list(self) -> Sequence[ShelfEntry]:
         with self._guard, _reopened_after_errors(self):
@@ -335,12 +346,10 @@ class PackageShelf(AbstractShelf):
                 called = f"{path.stem}-{number}"
             self._paths[called] = path
 
-    def entries(self, viewer: Viewer) -> Sequence[ShelfEntry]:
+    def entries(self, viewer: Viewer, text: str = "") -> Sequence[ShelfEntry]:
         """What the files' manifests say."""
-        if Scope.READ not in viewer.scopes:
-            return ()
-        found = [self._entry(name) for name in self._paths]
-        return sorted(found, key=lambda entry: entry.when, reverse=True)
+        found = [self._entry(name) for name in self._paths] if Scope.READ in viewer.scopes else []
+        return sorted((one for one in found if one.matches(text)), key=lambda entry: entry.when, reverse=True)
 
     def _entry(self, name: str) -> ShelfEntry:
         try:
@@ -388,15 +397,15 @@ def package_entry(name: str, path: Path) -> ShelfEntry:
         return ShelfEntry(name, runs, when, package.address, words=(study.name, *_words(study)))
 
 
-def opened_package(entry: ShelfEntry, path: Path) -> OpenedStudy:
-    """The study of a package, which is checked whole."""
+def opened_package(entry: ShelfEntry, path: Path, source: str = "") -> OpenedStudy:
+    """The study of a package, which is checked whole. source: what names it in a command, if not its path."""
     from isorun.packages.opened import PackageStore  # noqa: PLC0415 - as above
     from isorun.session import recalled  # noqa: PLC0415 - as above
     from isorun.workflow import analyse, known_to  # noqa: PLC0415 - as above
 
     with PackageStore(path) as store:
         design = known_to(recalled(store.documents(STUDIES).names()[0], store), store)
-        opened = OpenedStudy(entry, entry.address, design, tuple(store.records()), (), str(path))
+        opened = OpenedStudy(entry, entry.address, design, tuple(store.records()), (), source or str(path))
     return replace(opened, analyse=lambda: analyse(path)) if design.searches else opened
 
 

@@ -95,7 +95,13 @@ def narrowed(result: StudyResult, query: Mapping[str, str]) -> StudyResult:
         return replace(result, groups=tuple(groups))
     labels = {group.key.label for group in groups}
     touching = tuple(one for one in result.conditions if not one.groups or labels & set(one.groups))
-    return replace(result, groups=tuple(groups), conditions=touching)
+    kept = {(group.key.approach, group.key.config, group.key.environment, str(group.key.level)) for group in groups}
+    levels = tuple(
+        one
+        for one in result.levels
+        if {(one.approach, one.config, one.environment, level) for level in (one.level_a, one.level_b)} <= kept
+    )
+    return replace(result, groups=tuple(groups), levels=levels, conditions=touching)
 
 
 def _is_asked(group: GroupResult, result: StudyResult, query: Mapping[str, str]) -> bool:

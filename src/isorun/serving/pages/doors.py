@@ -23,6 +23,7 @@ from isorun.serving.shelves import AbstractShelf
 __all__ = ["page_doors"]
 
 _MOST_RANKED: Final = 50
+_LONGEST_SEARCH: Final = 200
 _KINDS: Final = {
     "": "text/html; charset=utf-8",
     ".json": "application/json",
@@ -129,7 +130,8 @@ class _Pages:
         """What there is."""
         from isorun.serving.pages.home import home_page  # noqa: PLC0415 - as said above
 
-        return _Prepared(None, lambda: home_page(self._shown.entries(asked.viewer), asked.query))
+        text = asked.query.get("q", "").strip()[:_LONGEST_SEARCH]
+        return _Prepared(None, lambda: home_page(self._shown.entries(asked.viewer, text), {**asked.query, "q": text}))
 
     def study(self, asked: _Asked) -> _Prepared:
         """What a study found; while it runs, how it stands."""

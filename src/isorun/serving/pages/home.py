@@ -20,11 +20,10 @@ Found = Sequence[tuple[AbstractShelf, ShelfEntry]]
 
 def home_page(entries: Found, query: Mapping[str, str]) -> Page:
     """The studies that match what is searched for; without a search all."""
-    text = query.get("q", "").strip()
-    matching = [(shelf, entry) for shelf, entry in entries if entry.matches(text)]
-    shown = [(shelf, entry) for shelf, entry in matching if not entry.problem]
+    text = query.get("q", "")
+    shown = [(shelf, entry) for shelf, entry in entries if not entry.problem]
     paging = Paging.of(len(shown), query, _A_PAGE)
-    table = _table(paging.part(shown), "Studies" if not text else f"Studies that match “{text}”")
+    table = _table(paging.part(shown), "Studies")
     addresses = {(entry.name, shelf.title): study_address(shelf.name, entry.name) for shelf, entry in shown}
     return Page(
         title="Studies",
@@ -32,22 +31,22 @@ def home_page(entries: Found, query: Mapping[str, str]) -> Page:
         path=HOME,
         query={"q": text, "page": query.get("page", "")},
         facts=("1 study" if len(entries) == 1 else f"{len(entries)} studies",),
-        first=(_said(shown, entries, text),),
+        first=(_said(shown, text),),
         sections=(Section("studies", "Recent studies" if not text else "Found", (), (table,)),) if shown else (),
         related=paging.links(lambda page: address(HOME, {"q": text, "page": page})),
-        listings=tuple(_problems(matching)),
-        data={"search": text, "studies": [_plain(shelf, entry) for shelf, entry in matching]},
+        listings=tuple(_problems(entries)),
+        data={"search": text, "studies": [_plain(shelf, entry) for shelf, entry in entries]},
         further=(_table(shown, "Studies"),),
         linked=lambda column, _, row: addresses.get((row[0], row[1]), "") if column.title == "study" else "",
     )
 
 
-def _said(shown: Found, entries: Found, text: str) -> str:
+def _said(shown: Found, text: str) -> str:
     if text:
-        return f"{len(shown)} of {len(entries)} match."
-    if not entries:
+        return f"{len(shown) or 'Nothing'} {'matches' if len(shown) < 2 else 'match'} “{text}”."
+    if not shown:
         return "Nothing is here yet: isorun run makes runs, isorun serve STORE shows those of another store."
-    latest = entries[0][1]
+    latest = shown[0][1]
     when = f", whose latest run began at {_moment(latest.when)}" if latest.when else ""
     return f"The latest is {latest.name}{when}."
 
