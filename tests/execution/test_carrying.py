@@ -240,7 +240,7 @@ def test_a_signal_that_comes_while_runs_are_registered_is_heard():
 @pytest.mark.parametrize("script", ["os.get_terminal_size()", "subprocess.run(['stty', 'size'], check=True)"])
 def test_a_training_that_wants_a_terminal_is_told_that_there_is_none(make_job, local, script):
     record = execute(local(), make_job(script=f"import os, subprocess\n{script}\n"))
-    assert "(it asked for a terminal, and runs have none: look for its option to do without, or " in record.reason
+    assert "(it asked for a terminal, and isorun has none to give: look for its option" in record.reason
     assert record.reason.endswith("isorun run … -- script -qec 'COMMAND' /dev/null)")
 
 

@@ -6,7 +6,7 @@ from registries_made import package, push
 from isorun.errors import PackageError, RegistryConflict, RegistryDenied, RegistryError, RegistryMissing
 from isorun.packages.names import parse_name, parse_wanted
 from isorun.registry import STRANGER
-from isorun.registry.verifying import verify
+from isorun.registry.verifying import verify_registry
 
 NAME = "lab/cifar10/resnet56"
 
@@ -46,7 +46,7 @@ def test_the_index_refuses_to_change_a_version_or_a_line_of_the_log(registry, wh
     ):
         with pytest.raises(Exception, match=r"never changes|only grows|never removed"):
             registry.database.write(lambda rows, change=change: rows.all(change))
-    assert verify(registry).damage == ()
+    assert verify_registry(registry).damage == ()
 
 
 def test_what_is_yanked_is_had_by_its_number_alone(registry, who):

@@ -33,7 +33,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "places", nargs="*", metavar="STORE|PACKAGE", help="what is shown (default: the store of this folder)"
     )
-    parser.add_argument("--registry", metavar="FOLDER", help="serve the registry in this folder, made where it is missing")
+    parser.add_argument(
+        "--registry", metavar="FOLDER", help="serve the registry in this folder, made where it is missing"
+    )
     parser.add_argument("--index", metavar="URL", help="a PostgreSQL that has the registry's index (default: SQLite)")
     parser.add_argument("--url", action="append", metavar="URL", help="how others reach it; may be repeated")
     about = "the largest package that may be pushed, in MiB (default: 512)"

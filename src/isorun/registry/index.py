@@ -21,7 +21,7 @@ from isorun.registry import Scope, Viewer
 from isorun.registry.audit import append, now
 from isorun.registry.database import AbstractDatabase, Rows
 
-__all__ = ["REPLICATED", "SELF_REPORTED", "Index", "Pushed", "Received", "Version"]
+__all__ = ["REPLICATED", "SELF_REPORTED", "Index", "NamedVersion", "Pushed", "Received"]
 
 SELF_REPORTED: Final = "self-reported"
 REPLICATED: Final = "replicated"
@@ -37,7 +37,7 @@ _FROM: Final = "FROM versions JOIN names ON names.id = versions.name_id"
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class NamedVersion:
     """One version of a package. replicated_by: users whose packages say so; digest: SHA-256 of the file."""
 
     name: PackageName
@@ -95,7 +95,7 @@ class Received:
 class Pushed:
     """What came of a push. new: whether it was not there before."""
 
-    version: Version
+    version: NamedVersion
     new: bool
 
 
@@ -105,7 +105,7 @@ class Index:
     def __init__(self, database: AbstractDatabase) -> None:
         self._database = database
 
-    def search(self, viewer: Viewer, words: str = "", *, most: int = 20, after: str = "") -> list[Version]:
+    def search(self, viewer: Viewer, words: str = "", *, most: int = 20, after: str = "") -> list[NamedVersion]:
         """The latest version of each package that all words are found in, by name. after: the last name seen."""
         asked = re.findall(r"[^\s,;]+", words.lower())[:_MOST_WORDS]
         conditions, values = _visible(viewer)
@@ -121,14 +121,14 @@ class Index:
         values += [harmless(after), min(max(most, 1), _FOUND_AT_ONCE)]
         return self._database.read(lambda rows: _versions(rows, viewer, rows.all(question, *values)))
 
-    def versions(self, viewer: Viewer, name: PackageName) -> list[Version]:
+    def versions(self, viewer: Viewer, name: PackageName) -> list[NamedVersion]:
         """All versions of a package, the latest first; yanked ones are among them."""
         found = self._database.read(lambda rows: self._named(rows, viewer, name))
         if not found:
             raise _missing(str(name))
         return found
 
-    def version(self, viewer: Viewer, wanted: Wanted) -> Version:
+    def version(self, viewer: Viewer, wanted: Wanted) -> NamedVersion:
         """The version that is asked for; the latest that was not yanked where none is said."""
         if wanted.name is None:
             return self.addressed(viewer, wanted.address)[0]
@@ -142,7 +142,7 @@ class Index:
             )
         return fitting[0]
 
-    def addressed(self, viewer: Viewer, address: str) -> list[Version]:
+    def addressed(self, viewer: Viewer, address: str) -> list[NamedVersion]:
         """All versions that have this address, those first that were not yanked."""
         conditions, values = _visible(viewer)
         question = (
@@ -156,7 +156,7 @@ class Index:
             raise _missing(address)
         return found
 
-    def replications(self, viewer: Viewer, address: str) -> list[Version]:
+    def replications(self, viewer: Viewer, address: str) -> list[NamedVersion]:
         """Packages of others that say they replicate this one."""
         self.addressed(viewer, address)
         return self._database.read(
@@ -171,13 +171,13 @@ class Index:
         if replicates:
             self.addressed(viewer, replicates)
 
-    def offered(self, viewer: Viewer, wanted: Wanted, digest: str, replicates: str = "") -> Version | None:
+    def offered(self, viewer: Viewer, wanted: Wanted, digest: str, replicates: str = "") -> NamedVersion | None:
         """The version that these bytes are already, or None where they may be pushed; RegistryConflict otherwise."""
         name = wanted.name
         assert name is not None
         self.refuse_push(viewer, name, replicates)
 
-        def work(rows: Rows) -> Version | None:
+        def work(rows: Rows) -> NamedVersion | None:
             known = _known(rows, name)
             if digest in known and wanted.version in {0, known[digest]}:
                 return _one(rows, viewer, name, known[digest])
@@ -195,14 +195,14 @@ class Index:
             raise RegistryError("a package does not replicate itself", found=received.replicates)
         return self._database.write(lambda rows: _add(rows, viewer, Wanted(name, wanted.version), received))
 
-    def yank(self, viewer: Viewer, wanted: Wanted, reason: str) -> Version:
+    def yank(self, viewer: Viewer, wanted: Wanted, reason: str) -> NamedVersion:
         """Take a version out of what its name means, saying why."""
         said = harmless(reason).strip()[:_LONGEST_REASON]
         if not said:
             raise RegistryError("a yank needs a reason", hint="--reason 'the test data were trained on'")
         return self._yanked(viewer, wanted, said)
 
-    def unyank(self, viewer: Viewer, wanted: Wanted) -> Version:
+    def unyank(self, viewer: Viewer, wanted: Wanted) -> NamedVersion:
         """Take a yank back."""
         return self._yanked(viewer, wanted, "")
 
@@ -227,7 +227,7 @@ class Index:
         """The files that are named: all others may be swept."""
         return {digest for (digest,) in self._database.read(lambda rows: rows.all("SELECT digest FROM versions"))}
 
-    def _named(self, rows: Rows, viewer: Viewer, name: PackageName) -> list[Version]:
+    def _named(self, rows: Rows, viewer: Viewer, name: PackageName) -> list[NamedVersion]:
         conditions, values = _visible(viewer)
         question = (
             f"SELECT {_COLUMNS} {_FROM} WHERE {conditions} AND names.owner = ? AND names.project = ? "
@@ -235,7 +235,7 @@ class Index:
         )
         return _versions(rows, viewer, rows.all(question, *values, *_parts(name)))
 
-    def _yanked(self, viewer: Viewer, wanted: Wanted, reason: str) -> Version:
+    def _yanked(self, viewer: Viewer, wanted: Wanted, reason: str) -> NamedVersion:
         """reason: none takes the yank back."""
         found = self.version(viewer, wanted)
         if not viewer.may(Scope.YANK, found.name.owner):
@@ -310,7 +310,7 @@ def _refuse_version(name: PackageName, version: int, same: int, latest: int) -> 
     )
 
 
-def _one(rows: Rows, viewer: Viewer, name: PackageName, number: int) -> Version:
+def _one(rows: Rows, viewer: Viewer, name: PackageName, number: int) -> NamedVersion:
     """A version for whoever pushed it, who may have a token that reads nothing."""
     question = f"SELECT {_COLUMNS} {_FROM} WHERE names.owner = ? AND project = ? AND names.name = ? AND version = ?"
     return _versions(rows, viewer, rows.all(question, *_parts(name), number))[0]
@@ -325,14 +325,14 @@ def _visible(viewer: Viewer) -> tuple[str, list[object]]:
     return (f"(names.public = 1 OR names.owner IN ({places}))" if owners else "names.public = 1"), owners
 
 
-def _versions(rows: Rows, viewer: Viewer, found: Sequence[tuple[Any, ...]]) -> list[Version]:
+def _versions(rows: Rows, viewer: Viewer, found: Sequence[tuple[Any, ...]]) -> list[NamedVersion]:
     made = []
     for owner, project, name, public, version, digest, address, size, by, at, replicates, summary, *yank in found:
         others = sorted({row[0] for row in _replicating(rows, viewer, "versions.pushed_by", address)})
         fixed = (PackageName(owner, project, name), bool(public), int(version), digest, address, int(size), by, at)
         yanked_at, yanked_by, reason = yank
         told = json.loads(summary)
-        made.append(Version(*fixed, replicates, told, yanked_at, yanked_by, reason, tuple(others)))
+        made.append(NamedVersion(*fixed, replicates, told, yanked_at, yanked_by, reason, tuple(others)))
     return made
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from isorun.errors import RegistryError, StoreError
+from isorun.errors import InputError, RegistryError, StoreError
 from isorun.registry import audit
 from isorun.registry.opening import Registry
 
-__all__ = ["Verified", "verify"]
+__all__ = ["LookedOver", "parse_head", "verify_registry"]
 
 _VERSIONS = (
     "SELECT names.owner || '/' || names.project || '/' || names.name, version, digest, address, size, pushed_by "
@@ -20,7 +21,7 @@ _VERSIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class LookedOver:
     """A registry that was looked over. damage: what is wrong with it, a sentence each."""
 
     versions: int
@@ -39,7 +40,16 @@ class Verified:
         }
 
 
-def verify(registry: Registry, known: audit.Head | None = None) -> Verified:
+def parse_head(text: str) -> audit.Head:
+    """The head of an audit log as it was written down."""
+    line, _, hashed = text.partition(":")
+    if not line.isdigit() or len(line) > 15 or not re.fullmatch("[0-9a-f]{64}", hashed):
+        allowed = "LINE:HASH, as isorun registry verify prints it"
+        raise InputError("this is no head of an audit log", found=repr(text[:100]), allowed=allowed)
+    return audit.Head(int(line), hashed)
+
+
+def verify_registry(registry: Registry, known: audit.Head | None = None) -> LookedOver:
     """Look all of it over; nothing is changed. known: a head of the audit log that was written down earlier."""
     damage: list[str] = []
     head = audit.Head(0, "")
@@ -56,7 +66,7 @@ def verify(registry: Registry, known: audit.Head | None = None) -> Verified:
                 damage.append(f"the blob {digest} has another size than the index says")
         except StoreError as error:
             damage.append(error.what)
-    return Verified(len(versions), len(sizes), head, tuple(damage))
+    return LookedOver(len(versions), len(sizes), head, tuple(damage))
 
 
 def _disagreements(registry: Registry, versions: Sequence[tuple[Any, ...]]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from isorun.errors import InputError, RegistryDenied, RegistryError
 from isorun.packages.names import PackageName, Wanted, parse_name, parse_wanted
 from isorun.registry import Scope, audit
-from isorun.registry.index import Version
+from isorun.registry.index import NamedVersion
 from isorun.registry.opening import LARGEST, Registry
 from isorun.registry.people import TokenAsked
 from isorun.serving import Door, Who
@@ -66,7 +66,7 @@ class SetUp:
 
 
 @dataclass(frozen=True)
-class Offer:
+class PushOffer:
     """A package that is to be pushed."""
 
     sha256: str
@@ -190,7 +190,7 @@ class _Api:
         wanted = _wanted(owner, project, name, version, _LATEST)
         return JSONResponse(self._index.version(viewer_of(request), wanted).to_json())
 
-    def offer(self, request: Request, owner: str, project: str, name: str, offered: Offer) -> Any:
+    def offer(self, request: Request, owner: str, project: str, name: str, offered: PushOffer) -> Any:
         wanted = _wanted(owner, project, name, offered.version, _NEW)
         if not 0 < offered.bytes <= self._largest:
             raise Refusal(413, "the package is too large for this registry", allowed=f"{self._largest:,} bytes")
@@ -257,7 +257,7 @@ class _Api:
         found = audit.lines(self._registry.database, after, most)
         return JSONResponse({"lines": [line.to_json() for line in found]})
 
-    def _file(self, version: Version) -> Any:
+    def _file(self, version: NamedVersion) -> Any:
         headers = {
             "content-length": str(version.size),
             "content-disposition": f'attachment; filename="{version.name.name}-{version.version}.isorun"',
