@@ -11,7 +11,7 @@ from isorun.serving.shelves import AbstractShelf, OpenedStudy, ShelfEntry, diges
 
 if TYPE_CHECKING:
     from isorun.registry import Viewer
-    from isorun.registry.index import Version
+    from isorun.registry.index import NamedVersion
     from isorun.registry.opening import Registry
 
 __all__ = ["RegistryShelf"]
@@ -32,7 +32,7 @@ class RegistryShelf(AbstractShelf):
 
     def entries(self, viewer: Viewer, text: str = "") -> Sequence[ShelfEntry]:
         """The latest version of each package."""
-        found: list[Version] = []
+        found: list[NamedVersion] = []
         after, part = "", self._registry.index.search(viewer, text, most=_AT_ONCE)
         while part and len(found) < _MOST_LISTED and str(part[-1].name) != after:
             found += part
@@ -40,7 +40,7 @@ class RegistryShelf(AbstractShelf):
             part = self._registry.index.search(viewer, text, most=_AT_ONCE, after=after)
         return sorted(map(_entry, found), key=lambda entry: entry.when, reverse=True)
 
-    def _version(self, name: str, viewer: Viewer) -> Version:
+    def _version(self, name: str, viewer: Viewer) -> NamedVersion:
         try:
             return self._registry.index.version(viewer, parse_wanted(name))
         except (InputError, RegistryError):
@@ -74,7 +74,7 @@ class RegistryShelf(AbstractShelf):
         )
 
 
-def _entry(version: Version) -> ShelfEntry:
+def _entry(version: NamedVersion) -> ShelfEntry:
     summary = version.summary
     tier = f"yanked: {version.yank_reason}" if version.yanked_at else version.tier
     return ShelfEntry(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from isorun.analysis.studies.group_result import GroupKey, GroupResult
     from isorun.analysis.studies.study_result import StudyResult
 
-__all__ = ["Choice", "chosen", "chosen_number", "group_name", "metric_choice", "narrowed", "selection_choice"]
+__all__ = ["Choice", "address_of_group", "asked_for", "chosen_number", "metric_choice", "narrowed", "selection_choice"]
 
 _LONGEST: Final = 200
 _MOST_OPTIONS: Final = 200
@@ -31,7 +31,7 @@ class Choice:
     kind: str = "text"
 
 
-def chosen(query: Mapping[str, str], name: str, allowed: Iterable[str], default: str = "") -> str:
+def asked_for(query: Mapping[str, str], name: str, allowed: Iterable[str], default: str = "") -> str:
     """What the address says, which must be one of these; the default where it says nothing."""
     said = query.get(name, "")
     if not said:
@@ -56,7 +56,7 @@ def chosen_number(query: Mapping[str, str], name: str) -> float | None:
     return number
 
 
-def group_name(key: GroupKey) -> str:
+def address_of_group(key: GroupKey) -> str:
     """What an address calls a group: its four factors."""
     return ",".join(str(getattr(key, factor)) for factor in GROUP_FACTORS)
 
@@ -82,8 +82,8 @@ def narrowed(result: StudyResult, query: Mapping[str, str]) -> StudyResult:
 
     Without a word all groups, judged by the study's first metric and selection.
     """
-    metric = chosen(query, "metric", [one.name for one in result.metrics])
-    selection = chosen(query, "selection", [one.name for one in result.selections])
+    metric = asked_for(query, "metric", [one.name for one in result.metrics])
+    selection = asked_for(query, "selection", [one.name for one in result.selections])
     groups = [group for group in result.groups if _is_asked(group, result, query)]
     if metric:
         result = replace(result, metrics=tuple(one for one in result.metrics if one.name == metric))
@@ -107,7 +107,7 @@ def narrowed(result: StudyResult, query: Mapping[str, str]) -> StudyResult:
 def _is_asked(group: GroupResult, result: StudyResult, query: Mapping[str, str]) -> bool:
     for factor in GROUP_FACTORS:
         known = dict.fromkeys(str(getattr(one.key, factor)) for one in result.groups)
-        wanted = chosen(query, factor, known)
+        wanted = asked_for(query, factor, known)
         if wanted and str(getattr(group.key, factor)) != wanted:
             return False
     return True

@@ -24,7 +24,14 @@ from isorun.report.figures.effects import forest, paired_change
 from isorun.report.figures.thinning import thinned
 from isorun.report.study_view import Section
 from isorun.serving.pages import Banner, Page, TypedCommand
-from isorun.serving.pages.choices import Choice, chosen, chosen_number, group_name, metric_choice, selection_choice
+from isorun.serving.pages.choices import (
+    Choice,
+    address_of_group,
+    asked_for,
+    chosen_number,
+    metric_choice,
+    selection_choice,
+)
 from isorun.serving.pages.links import study_address
 from isorun.serving.pages.study import beside, study_trail
 from isorun.study.cells import GROUP_FACTORS
@@ -75,9 +82,9 @@ class _Question:
     @classmethod
     def of(cls, sides: tuple[_GroupSide, _GroupSide], asked: Mapping[str, str]) -> _Question:
         result = sides[0].result
-        metric = chosen(asked, "metric", [one.name for one in result.metrics], result.metrics[0].name)
-        selection = chosen(asked, "selection", [one.name for one in result.selections]) or None
-        pair = chosen(asked, "pair", ["seed"]) or None
+        metric = asked_for(asked, "metric", [one.name for one in result.metrics], result.metrics[0].name)
+        selection = asked_for(asked, "selection", [one.name for one in result.selections]) or None
+        pair = asked_for(asked, "pair", ["seed"]) or None
         unlike = tuple(_incomparable(*sides, metric))
         return cls(sides, metric, selection, pair, chosen_number(asked, "margin"), unlike)
 
@@ -130,16 +137,16 @@ def _sentence(error: InputError) -> str:
 def _groups(found: AnalysedStudy) -> dict[str, GroupResult]:
     """The groups with finished runs, by what an address calls them."""
     groups = found.result.groups if found.result and found.result.metrics else ()
-    return {group_name(group.key): group for group in groups if group.finished}
+    return {address_of_group(group.key): group for group in groups if group.finished}
 
 
 def _chosen_sides(
     found: AnalysedStudy, second: AnalysedStudy, asked: Mapping[str, str]
 ) -> tuple[_GroupSide, _GroupSide]:
     mine, theirs = _groups(found), _groups(second)
-    a = chosen(asked, "a", mine, next(iter(mine)))
+    a = asked_for(asked, "a", mine, next(iter(mine)))
     others = [name for name in theirs if second is not found or name != a]
-    b = chosen(asked, "b", theirs, a if second is not found and a in theirs else next(iter(others), a))
+    b = asked_for(asked, "b", theirs, a if second is not found and a in theirs else next(iter(others), a))
     one, two = mine[a], theirs[b]
     if second is not found:
         studies = [found.name, second.name]
@@ -161,7 +168,7 @@ def _differing(one: GroupResult, two: GroupResult) -> list[str]:
 def _choices(question: _Question, asked: Mapping[str, str]) -> Iterator[Choice]:
     for name, side in zip(("a", "b"), question.sides, strict=True):
         options = tuple((key, group.key.label) for key, group in _groups(side.found).items())
-        yield Choice(name, name.upper(), group_name(side.group.key), options)
+        yield Choice(name, name.upper(), address_of_group(side.group.key), options)
     a = question.sides[0]
     yield Choice("with", "the study of B, if another (SHELF/NAME)", asked.get("with", ""))
     yield from metric_choice(a.result, question.metric)

@@ -56,15 +56,9 @@ def _moment(when: str) -> str:
 
 
 def _table(found: Found, title: str) -> Table:
-    columns = (
-        Column("study", key=True),
-        Column("where", key=True),
-        Column("compares", key=True),
-        Column("runs"),
-        Column("latest run", key=True),
-    )
     tiers = any(entry.tier for _, entry in found)
-    columns = (*columns, Column("borne out", key=True)) if tiers else columns
+    titles = ("study", "where", "compares", "runs", "latest run", *(["tier"] if tiers else []))
+    columns = tuple(Column(title, key=title != "runs") for title in titles)
     rows = tuple(
         (
             entry.name,

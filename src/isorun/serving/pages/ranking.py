@@ -17,7 +17,14 @@ from isorun.report.figures.rank_intervals import rank_figure, tied_letters
 from isorun.report.leaderboards import leaderboard_view
 from isorun.report.study_view import Section
 from isorun.serving.pages import Page
-from isorun.serving.pages.choices import chosen, factor_choices, group_name, metric_choice, narrowed, selection_choice
+from isorun.serving.pages.choices import (
+    address_of_group,
+    asked_for,
+    factor_choices,
+    metric_choice,
+    narrowed,
+    selection_choice,
+)
 from isorun.serving.pages.links import LEADERBOARD, study_address
 from isorun.serving.pages.study import beside, study_trail
 
@@ -67,7 +74,7 @@ def leaderboard_page(studies: Sequence[AnalysedStudy], query: Mapping[str, str],
     if first.result is None or not first.result.metrics:
         why = "Nothing can be ranked yet: no run has ended, or none logged a metric."
         return replace(page, first=(why,), data={"approaches": []})
-    metric = chosen(asked, "metric", [one.name for one in first.result.metrics], first.result.metrics[0].name)
+    metric = asked_for(asked, "metric", [one.name for one in first.result.metrics], first.result.metrics[0].name)
     entrants, left_out = _entrants(studies, asked, metric, across)
     page = replace(page, choices=tuple(_choices(first, asked, metric, across)), listings=left_out)
     several = [one for one in entrants if one.units(metric) > 1]
@@ -107,8 +114,8 @@ def _entrants(
 
 def _label(group: GroupResult, groups: Sequence[GroupResult]) -> str:
     """The factors in which the groups differ; all of its name where it is the only one."""
-    parts = [group_name(one.key).split(",") for one in groups]
-    own = group_name(group.key).split(",")
+    parts = [address_of_group(one.key).split(",") for one in groups]
+    own = address_of_group(group.key).split(",")
     if any(len(part) != 4 for part in parts):
         return group.key.label
     varying = [part for place, part in enumerate(own) if len({other[place] for other in parts}) > 1]

@@ -18,7 +18,7 @@ from isorun.report.run_tables import run_tables
 from isorun.report.study_tables import named_rows
 from isorun.report.study_view import Section
 from isorun.serving.pages import Page, TypedCommand
-from isorun.serving.pages.choices import factor_choices, group_name, metric_choice, narrowed, selection_choice
+from isorun.serving.pages.choices import address_of_group, factor_choices, metric_choice, narrowed, selection_choice
 from isorun.serving.pages.links import address, run_address, study_address
 from isorun.serving.pages.paging import Paging
 from isorun.serving.pages.study import beside, study_trail
@@ -150,10 +150,10 @@ def _sentence(record: RunRecord) -> str:
 
 
 def _related(found: AnalysedStudy, record: RunRecord) -> Iterator[tuple[str, str]]:
-    group = group_name(GroupKey.of(record))
+    group = address_of_group(GroupKey.of(record))
     others = [one for one in found.study.records if one.run_id != record.run_id]
     if others:
-        alike = next((one for one in others if group_name(GroupKey.of(one)) == group), others[0])
+        alike = next((one for one in others if address_of_group(GroupKey.of(one)) == group), others[0])
         here = study_address(found.shelf, found.name, "environments", a=record.run_id, b=alike.run_id)
         yield f"its environment beside that of {alike.run_id}", here
     yield "every run", study_address(found.shelf, found.name, "runs")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from isorun.report.figures.thinning import thinned
 from isorun.report.study_view import Section
 from isorun.serving.pages import Page
-from isorun.serving.pages.choices import Choice, chosen
+from isorun.serving.pages.choices import Choice, asked_for
 from isorun.serving.pages.links import study_address
 from isorun.serving.pages.study import beside, study_trail
 from isorun.serving.shelves import not_on_shelf
@@ -25,7 +25,7 @@ def searches_page(found: AnalysedStudy, query: Mapping[str, str]) -> Page:
     searches = found.result.searches if found.result else {}
     if not searches:
         raise not_on_shelf("searches")
-    name = chosen(query, "search", searches, next(iter(searches)))
+    name = asked_for(query, "search", searches, next(iter(searches)))
     view = searches[name].view(figures=True)
     options = tuple((one, one or "the only one") for one in searches)
     return Page(
