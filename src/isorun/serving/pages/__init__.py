@@ -26,8 +26,8 @@ from isorun.report import Listing, Table
 
 if TYPE_CHECKING:
     from isorun.analysis.evidence import Condition
-    from isorun.report.html import Linked
-    from isorun.report.study_view import Section
+    from isorun.report import Section
+    from isorun.report.html_parts import Linked
     from isorun.serving.pages.choices import Choice
 
 __all__ = ["Banner", "Page", "TypedCommand"]

@@ -17,12 +17,11 @@ from isorun.analysis.sequential import Verdict
 from isorun.analysis.studies.study_result import UNIT, StudyResult, StudySides, run_table
 from isorun.errors import InputError
 from isorun.questions import compare, study_results
-from isorun.report import Listing
+from isorun.report import Listing, Section
 from isorun.report.comparisons import comparison_view
 from isorun.report.figures.distributions import strip
 from isorun.report.figures.effects import forest, paired_change
 from isorun.report.figures.thinning import thinned
-from isorun.report.study_view import Section
 from isorun.serving.pages import Banner, Page, TypedCommand
 from isorun.serving.pages.choices import (
     Choice,

@@ -10,9 +10,10 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from isorun.in_progress import Status
+if TYPE_CHECKING:
+    from isorun.in_progress import Status
 
 __all__ = ["Followers", "told"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from isorun.report import UNKNOWN, Column, Listing, Table
-from isorun.report.study_view import Section
+from isorun.report import UNKNOWN, Column, Listing, Section, Table
 from isorun.serving.pages import Page
 from isorun.serving.pages.links import HOME, address, study_address
 from isorun.serving.pages.paging import Paging

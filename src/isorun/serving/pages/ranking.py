@@ -11,11 +11,10 @@ from isorun.analysis.leaderboards.leaderboard import Leaderboard
 from isorun.analysis.studies.study_result import UNIT, run_table
 from isorun.errors import InputError
 from isorun.questions import rank
-from isorun.report import UNKNOWN, Column, Listing, Table, significant
+from isorun.report import UNKNOWN, Column, Listing, Section, Table, significant
 from isorun.report.figures.description import Figure
 from isorun.report.figures.rank_intervals import rank_figure, tied_letters
 from isorun.report.leaderboards import leaderboard_view
-from isorun.report.study_view import Section
 from isorun.serving.pages import Page
 from isorun.serving.pages.choices import (
     address_of_group,

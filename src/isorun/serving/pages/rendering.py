@@ -1,6 +1,6 @@
 """A page as HTML, JSON and CSV. Everything that is text is escaped, here and nowhere else turned off.
 
-Tables, figures and conditions are written by `report.html`, which escapes on its own; the template puts them together.
+Tables, figures and conditions come from `report.html_parts`, which escapes on its own; the template joins them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from markupsafe import Markup
 from isorun import __version__
 from isorun.analysis.evidence import Condition
 from isorun.errors import InputError, harmless, known_names
-from isorun.report import Listing, Table, html
+from isorun.report import Listing, Table, html_parts
 from isorun.report.figures.description import Figure
 from isorun.serving.pages import Page
 from isorun.serving.pages.links import address
@@ -45,7 +45,7 @@ def _named(name: str, content: str) -> tuple[str, bytes]:
     return f"{stem}-{hashlib.sha256(content.encode()).hexdigest()[:12]}.{ending}", content.encode()
 
 
-_STYLE_FILE: Final = _named("pages.css", html.STYLE + _own("pages.css"))
+_STYLE_FILE: Final = _named("pages.css", html_parts.STYLE + _own("pages.css"))
 _SCRIPT_FILE: Final = _named("follow.js", _own("follow.js"))
 _ICON_FILE: Final = _named("icon.svg", _own("icon.svg"))
 STATIC: Final[Mapping[str, tuple[str, bytes]]] = {
@@ -93,22 +93,22 @@ def as_html(page: Page) -> bytes:
 
 def _sentences(page: Page) -> Markup:
     first, rest = ([_beginning(one) for one in said[:_SHOWN_ROWS]] for said in (page.first, page.rest))
-    return Markup(html.render_sentences(first, rest) if first or rest else "")  # noqa: S704 - it escapes by itself
+    return Markup(html_parts.render_sentences(first, rest) if first or rest else "")  # noqa: S704 - it escapes by itself
 
 
 def _conditions(page: Page) -> Markup:
     shown = [_of_few_groups(one) for one in page.conditions[:_SHOWN_ROWS]]
-    return Markup(html.render_conditions(shown) if shown else "")  # noqa: S704 - as above
+    return Markup(html_parts.render_conditions(shown) if shown else "")  # noqa: S704 - as above
 
 
 def _listing(number: int, listing: Listing) -> Markup:
     items = tuple(_beginning(one) for one in listing.items[:_SHOWN_ROWS])
-    return Markup(html.render_listing(number, replace(listing, items=items)))  # noqa: S704 - as above
+    return Markup(html_parts.render_listing(number, replace(listing, items=items)))  # noqa: S704 - as above
 
 
 def _table(page: Page, table: Table) -> Markup:
     """The table, folded where it is long, with its own address as CSV."""
-    shown = Markup(html.render_table(_shortened(table), linked=page.linked))  # noqa: S704 - it escapes by itself
+    shown = Markup(html_parts.render_table(_shortened(table), linked=page.linked))  # noqa: S704 - it escapes by itself
     if len(table.rows) > _SHOWN_ROWS:
         all_rows = Markup('<p class="data"><a href="{}">All {} rows as CSV</a></p>')
         shown += all_rows.format(_csv_of(page, table), f"{len(table.rows):,}")
@@ -143,9 +143,9 @@ def _figure(page: Page, figure: Figure) -> Markup:
     if len(figure.data.rows) > _INLINE_ROWS:
         data = Markup('<p class="data">{}</p>').format(link)
     else:
-        table = Markup(html.render_table(figure.data, linked=page.linked))  # noqa: S704 - as above
+        table = Markup(html_parts.render_table(figure.data, linked=page.linked))  # noqa: S704 - as above
         data = Markup("<details><summary>The data of this figure</summary>{}<p>{}</p></details>").format(table, link)
-    return Markup(html.render_figure(figure, data=str(data)))  # noqa: S704 - as above
+    return Markup(html_parts.render_figure(figure, data=str(data)))  # noqa: S704 - as above
 
 
 def _csv_of(page: Page, table: Table) -> str:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from isorun.analysis.descriptions import description_of_run
 from isorun.analysis.studies.group_result import GroupKey
 from isorun.errors import harmless
-from isorun.report import UNKNOWN, Column, Table, count, memory, seconds, significant
+from isorun.report import UNKNOWN, Column, Section, Table, count, memory, seconds, significant
 from isorun.report.environments import description_view
 from isorun.report.figures.curves import run_curve
 from isorun.report.figures.thinning import thinned
 from isorun.report.run_tables import run_tables
 from isorun.report.study_tables import named_rows
-from isorun.report.study_view import Section
 from isorun.serving.pages import Page, TypedCommand
 from isorun.serving.pages.choices import address_of_group, factor_choices, metric_choice, narrowed, selection_choice
 from isorun.serving.pages.links import address, run_address, study_address

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from isorun.report import Section
 from isorun.report.figures.thinning import thinned
-from isorun.report.study_view import Section
 from isorun.serving.pages import Page
 from isorun.serving.pages.choices import Choice, asked_for
 from isorun.serving.pages.links import study_address

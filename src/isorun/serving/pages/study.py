@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 from isorun.analysis.mixed.hypotheses import variance_shares
 from isorun.errors import InputError
 from isorun.questions import mixed_model, power, study_results
-from isorun.report import UNKNOWN, Column, Table, count, significant, style_for
+from isorun.report import UNKNOWN, Column, Section, Table, count, significant, style_for
 from isorun.report.figures.effects import shares_figure
 from isorun.report.figures.thinning import thinned
 from isorun.report.json_report import to_json
 from isorun.report.study_tables import GROUP_COLUMNS, group_cells, named_rows
-from isorun.report.study_view import Section, headline, listings, study_sections, verdict, warnings
+from isorun.report.study_view import headline, listings, study_sections, verdict, warnings
 from isorun.serving.pages import Page
 from isorun.serving.pages.choices import (
     Choice,

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from isorun.analysis.environments import difference_of
+from isorun.report import Section
 from isorun.report.environments import diff_view
-from isorun.report.study_view import Section
 from isorun.serving.pages import Page, TypedCommand
 from isorun.serving.pages.choices import Choice
 from isorun.serving.pages.links import run_address, study_address
