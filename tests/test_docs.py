@@ -69,6 +69,7 @@ def test_every_condition_has_its_place_in_the_docs(code):
             "ci",
             "trackers",
             "replication",
+            "pages",
         )
     )
     assert any(f"`{code}`" in page.read_text() for page in pages)

@@ -25,7 +25,7 @@ from isorun.environments.interpreter import is_python
 from isorun.errors import InputError
 from isorun.execution.resources import usable_cpus, visible_devices
 from isorun.packages import refused
-from isorun.share.rebuilding import checked_path, digest_of, safe_target
+from isorun.share.rebuilding import checked_path, file_digest, safe_target
 from isorun.study.records import RunRecord
 
 __all__ = [
@@ -214,9 +214,9 @@ def bring_data(files: Mapping[str, str], working: Path, places: Sequence[Path]) 
     """
     for path, digest in sorted(files.items()):
         if _lies_elsewhere(path):
-            found = digest_of(working / path)
+            found = file_digest(working / path)
         else:
-            found = digest_of(working / path) or _brought(path, digest, working, places)
+            found = file_digest(working / path) or _brought(path, digest, working, places)
         if found != digest:
             hint = "--data FOLDER names where the data lie"
             yield Lack(DATA, path, f"sha256 {digest[:12]}", f"sha256 {found[:12]}" if found else None, hint)
@@ -226,7 +226,7 @@ def _brought(path: str, digest: str, working: Path, places: Sequence[Path]) -> s
     """The digest of what was brought; empty where nothing was found. Other bytes are brought only where none fit."""
     checked = checked_path(path)
     offered = [place / name for place in places for name in dict.fromkeys((path, checked.name))]
-    digests = {place: found for place in offered if (found := digest_of(place))}
+    digests = {place: found for place in offered if (found := file_digest(place))}
     source = next((place for place, found in digests.items() if found == digest), next(iter(digests), None))
     if source is None:
         return ""

@@ -31,7 +31,7 @@ __all__ = [
     "checked_path",
     "code_in",
     "compared_files",
-    "digest_of",
+    "file_digest",
     "put_code",
     "recorded_code",
     "safe_target",
@@ -267,7 +267,7 @@ def _study_folder(tree: Path, files: Mapping[str, str]) -> Path:
     places = {name.removesuffix(path).rstrip("/") for path, names in ends.items() for name in names}
 
     def rank(place: str) -> tuple[int, int, str]:
-        fitting = sum(digest_of(tree / place / path) == digest for path, digest in relative.items())
+        fitting = sum(file_digest(tree / place / path) == digest for path, digest in relative.items())
         return -fitting, place.count("/") + bool(place), place
 
     return tree / min(places, key=rank, default="")
@@ -305,7 +305,7 @@ def compared_files(working: Path, files: Mapping[str, str]) -> tuple[list[str], 
     for path, digest in sorted(files.items()):
         if not _is_below(path) or digest == UNKNOWN:
             continue
-        found = digest_of(working / path)
+        found = file_digest(working / path)
         if not found:
             missing.append(path)
         elif found != digest:
@@ -313,7 +313,7 @@ def compared_files(working: Path, files: Mapping[str, str]) -> tuple[list[str], 
     return missing, differs
 
 
-def digest_of(path: Path) -> str:
+def file_digest(path: Path) -> str:
     """SHA-256 of a plain file; empty where there is none that can be read."""
     try:
         return hash_of_file(path) if path.is_file() else ""

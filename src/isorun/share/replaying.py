@@ -36,7 +36,7 @@ from isorun.share.at_hand import (
     refuse_lacks,
 )
 from isorun.share.declared_again import study_of_cells
-from isorun.share.rebuilding import KeptCode, code_in, compared_files, digest_of, put_code
+from isorun.share.rebuilding import KeptCode, code_in, compared_files, file_digest, put_code
 from isorun.share.surroundings import data_of
 from isorun.store import REPLAYS, STUDIES, AbstractStore, shown_place
 from isorun.study import FUNCTION
@@ -156,7 +156,7 @@ class _Known:
         else:
             hint = "--code PATH names a folder that has the code as it was"
         for path in (*differs, *missing):
-            found = digest_of(working / path)
+            found = file_digest(working / path)
             yield Lack(CODE, path, f"sha256 {files[path][:12]}", f"sha256 {found[:12]}" if found else None, hint)
 
     def study(self, folder: Path, known_as: str) -> Study:

@@ -21,7 +21,7 @@ from isorun.analysis.evidence.provenance import files_of
 from isorun.errors import InputError
 from isorun.packages.reading import Package
 from isorun.share.at_hand import CODE, Lack, bring_data, checked_files
-from isorun.share.rebuilding import PutCode, code_in, compared_files, digest_of, put_code
+from isorun.share.rebuilding import PutCode, code_in, compared_files, file_digest, put_code
 from isorun.share.surroundings import data_of
 from isorun.study.records import RunRecord
 from isorun.worker.usercode import UNKNOWN
@@ -114,7 +114,7 @@ def _other_code(working: Path, files: Mapping[str, str]) -> list[Lack]:
     hint = "--code PATH names a clone of its repository, or a folder that has it"
     lacks = []
     for path in (*differs, *missing):
-        found = digest_of(working / path)
+        found = file_digest(working / path)
         lacks.append(Lack(CODE, path, f"sha256 {files[path][:12]}", f"sha256 {found[:12]}" if found else None, hint))
     return [lack for lack in lacks if files[lack.what] != UNKNOWN]
 
