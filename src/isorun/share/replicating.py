@@ -61,6 +61,8 @@ from isorun.share.at_hand import (
     refuse_lacks,
 )
 from isorun.share.declared_again import environment_of, study_of_cells
+from isorun.share.keys import trusted_keys
+from isorun.share.looking import INVALID, signer_of
 from isorun.share.replaying import Watcher
 from isorun.share.replication_folder import ReplicationFolder
 from isorun.study import FUNCTION
@@ -83,6 +85,7 @@ class ReplicationPlan:
 
     package: str
     address: str
+    signature: str
     study: str
     commands: tuple[str, ...]
     variables: Mapping[str, str]
@@ -94,7 +97,7 @@ class ReplicationPlan:
 
     def lines(self) -> list[tuple[str, str]]:
         """For people, who have to see what runs before it does."""
-        found = [("package", f"{self.package} ({self.address[:19]}…), study {self.study}")]
+        found = [("package", f"{self.package} ({self.address[:19]}…, signature: {self.signature}), study {self.study}")]
         found += [("command", command) for command in self.commands]
         found += [("variable", f"{name}={value}") for name, value in self.variables.items()]
         found += [("environment", text) for text in self.environments]
@@ -276,6 +279,7 @@ def _plan(
     return ReplicationPlan(
         package,
         kept.package.address,
+        _signature(kept),
         kept.package.manifest.study,
         tuple(dict.fromkeys(_shown(cell) for cell in cells)),
         variables,
@@ -285,6 +289,17 @@ def _plan(
         sum(first or rule.runs for first in again),
         sum(most),
     )
+
+
+def _signature(kept: PackageStore) -> str:
+    """Who signed it, as far as that is known here; a signature that does not fit is no small thing."""
+    word, by = signer_of(kept.package, trusted_keys())
+    if word == INVALID:
+        raise InputError(
+            "the signature of the package does not fit: it was signed for another content, or altered",
+            hint=f"isorun verify {kept.package.path}; ask whoever made it for the file again",
+        )
+    return f"by {by.name or by.fingerprint}, {word}" if by is not None else word
 
 
 def _shown(cell: Cell) -> str:
