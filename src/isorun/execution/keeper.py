@@ -10,6 +10,8 @@ thirty. Why a program of its own:
   so none can hide.
 - A keeper's orders come through a pipe from the executor. When the executor dies, for whatever reason, the pipe closes
   and the keeper kills everything it answers for. It does not need the process that forked it.
+- Who ends a whole tree of processes, as SLURM does, signals keepers, too. They do not heed SIGTERM: a keeper that died
+  of it would take its program along, which has just been asked to stop and may need its time for that.
 
 A request is one byte with open files beside it: the request itself (JSON), the orders, where to report, the program's
 input and output, and for some a socket that the program gets as file 3. The answer is the keeper's process id.
@@ -172,7 +174,7 @@ class Keeper:
             os.setsid()
             os.sched_setaffinity(0, cpus)
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
+            for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGTERM):
                 signal.signal(number, signal.SIG_DFL)
             self._place_files()
             if os.getppid() == keeper:
@@ -330,4 +332,5 @@ def _read_request(fd: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _answer_requests(socket.socket(fileno=int(sys.argv[1])))
