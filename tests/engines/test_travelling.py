@@ -26,3 +26,9 @@ def database() -> Iterator[str]:
 @pytest.mark.usefixtures("slurm")
 def test_a_study_goes_to_slurm_to_a_worker_and_back(database: str, tmp_path: Path):
     travel(database, tmp_path, ["slurm"])
+
+
+@pytest.mark.usefixtures("slurm", "no_token")
+def test_a_study_goes_to_ray_to_slurm_to_a_worker_and_back(database: str, ray_cluster, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", ray_cluster.address)
+    travel(database, tmp_path, ["ray", "slurm"])

@@ -18,6 +18,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -40,6 +41,12 @@ _TAKEN_OVER: Final = f"""(
 )"""  # noqa: S608 - all of it ours
 
 _MAKE: Final = "INSERT INTO isorun.cells (cell) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING"
+# The row of a cell that nobody claimed before is made as the claim's.
+_TAKE_NEW: Final = """
+    INSERT INTO isorun.cells (cell, attempt, token, host, pid, since, until)
+    VALUES (%(cell)s, 1, %(token)s, %(host)s, %(pid)s, now(), now() + make_interval(secs => %(lease)s))
+    ON CONFLICT DO NOTHING RETURNING 0, cell, attempt
+"""
 # A row that another locks right now is being claimed or recorded, so it is passed over. One with this store's own token
 # that this store does not know of is a claim whose reply was lost.
 _TAKE: Final = f"""
@@ -122,9 +129,7 @@ class LeasedClaims:
 
     def take(self, cell_ids: Iterable[str], limit: int) -> list[Claim]:
         """Claims of the first cells that are free, up to so many; one thread at a time."""
-        with self._guard:
-            held = set(self._held)
-        left = (cell_id for cell_id in cell_ids if cell_id not in held)
+        left = (cell_id for cell_id in cell_ids if cell_id not in self._held)
         taken: list[Claim] = []
         size = _FIRST_LOOK
         while len(taken) < limit and (some := list(itertools.islice(left, size))):
@@ -199,20 +204,9 @@ class LeasedClaims:
         self._made.clear()
 
     def _taken_of(self, cell_ids: Sequence[str], limit: int) -> list[Claim]:
-        new = sorted(
-            {cell_id for cell_id in cell_ids if cell_id not in self._made}
-        )  # one order: nobody waits in a ring
+        new = sorted({cell_id for cell_id in cell_ids if cell_id not in self._made})
         asked = {**self._who(), **self._seen(cell_ids), "cells": list(cell_ids), "limit": limit}
-
-        def taking(connection: Any) -> list[tuple[int, str, int]]:
-            with connection.pipeline():  # one round trip and one commit, also where rows are to be made
-                if new:
-                    connection.execute(_MAKE, (new,))
-                answer = connection.execute(_TAKE, asked)
-            found: list[tuple[int, str, int]] = answer.fetchall()
-            return found
-
-        rows = sorted(self._do("claiming a cell", taking))
+        rows = sorted(self._do("claiming a cell", lambda connection: _taken(connection, asked, new)))
         self._made.update(new)
         if len(rows) < min(limit, len(cell_ids)):
             self._look_at(cell_ids)
@@ -267,6 +261,21 @@ class LeasedClaims:
             for cell_id, attempt in gone & set(self._held.items()):
                 del self._held[cell_id]
                 self.lost.append(f"{cell_id}-{attempt}")
+
+
+def _taken(connection: Any, asked: dict[str, Any], new: list[str]) -> list[tuple[int, str, int]]:
+    """Place, cell and attempt of what was taken. new: cells whose rows may have to be made, in one order for all."""
+    rows: list[tuple[int, str, int]] = []
+    if len(asked["cells"]) == len(new) == 1:  # mostly nobody has claimed it, and one short statement does
+        rows = connection.execute(_TAKE_NEW, {**asked, "cell": new[0]}).fetchall()
+    if rows:
+        return rows
+    with connection.pipeline() if new else nullcontext():  # one round trip and one commit
+        if new:
+            connection.execute(_MAKE, (new,))
+        answer = connection.execute(_TAKE, asked)
+    rows += answer.fetchall()
+    return rows
 
 
 _Seen = tuple[str, int, datetime]
