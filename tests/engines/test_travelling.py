@@ -17,10 +17,16 @@ pytestmark = pytest.mark.engines
 
 
 @pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    server = Server(needed())
+def server() -> Iterator[Server]:
+    made = Server(needed())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def database(server: Server) -> Iterator[str]:
     yield server.url()
-    server.close()
+    server.empty()
 
 
 @pytest.mark.usefixtures("slurm")

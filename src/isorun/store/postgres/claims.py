@@ -5,6 +5,9 @@ thread renews what this process holds; of a process that died, or was stopped or
 take the claims over, each as a later attempt, so that what it may still record is refused. All times are the server's.
 After the server was started again, holders have a lease's time to come back before anything lapses.
 
+A run that goes on without the process that claimed it has a token of nobody's, which never lapses: nobody but who takes
+that attempt again is given the cell.
+
 A lapsed claim is taken over by who has seen it lapsed for half a lease, by a clock of its own (`_Watch`): after a cut
 network or a step of the server's clock all claims look lapsed at once, while their holders are about to renew them.
 """
@@ -69,7 +72,7 @@ _TAKE_AGAIN: Final = f"""
     SET attempt = %(attempt)s, token = %(token)s, host = %(host)s, pid = %(pid)s,
         since = now(), until = now() + make_interval(secs => %(lease)s)
     WHERE cell = %(cell)s AND NOT finished AND attempt <= %(attempt)s
-        AND (token IS NULL OR token = %(token)s OR {_TAKEN_OVER})
+        AND (token IS NULL OR token = %(token)s OR (token = '' AND attempt = %(attempt)s) OR {_TAKEN_OVER})
         AND NOT EXISTS (SELECT FROM isorun.runs WHERE runs.cell = cells.cell AND runs.attempt >= %(attempt)s)
     RETURNING attempt
 """  # noqa: S608
@@ -86,8 +89,14 @@ _GIVE_BACK: Final = """
     FROM unnest(%(cells)s::text[], %(attempts)s::bigint[]) AS mine (cell, attempt)
     WHERE cells.cell = mine.cell AND cells.attempt = mine.attempt AND token = %(token)s
 """
+_LEAVE: Final = """
+    UPDATE isorun.cells SET token = '', until = 'infinity'
+    WHERE cell = %(cell)s AND attempt = %(attempt)s AND token = %(token)s
+        AND NOT EXISTS (SELECT FROM isorun.runs WHERE runs.cell = cells.cell AND runs.attempt = %(attempt)s)
+"""
 _HELD: Final = f"""
-    SELECT cell, attempt, host, pid, since FROM isorun.cells WHERE token IS NOT NULL AND NOT {_LAPSED} ORDER BY cell
+    SELECT cell, attempt, host, pid, since, token = '' FROM isorun.cells
+    WHERE token IS NOT NULL AND NOT {_LAPSED} ORDER BY cell
 """  # noqa: S608
 
 
@@ -102,6 +111,10 @@ class PostgresClaim(Claim):
     def release(self) -> None:
         """Give the right back; giving it back twice is nothing, also when a later attempt has it by then."""
         self.claims.give_back([self])
+
+    def leave(self) -> None:
+        """Go, while the run goes on; the row of the cell says so."""
+        self.claims.leave(self)
 
 
 class LeasedClaims:
@@ -174,6 +187,27 @@ class LeasedClaims:
         except StoreError:
             return
 
+    def leave(self, claim: PostgresClaim) -> None:
+        """Leave the cell to who takes this attempt again. What cannot be left now lapses by itself."""
+        with self._guard:
+            if self._held.get(claim.cell_id) != claim.attempt:
+                return
+            # Renewed no more, so that nothing speaks of it as lost when it is another's.
+            del self._held[claim.cell_id]
+        asked = {"cell": claim.cell_id, "attempt": claim.attempt, "token": self._token}
+
+        def leaving(connection: Any) -> bool:
+            return bool(connection.execute(_LEAVE, asked).rowcount)
+
+        try:
+            if self._do("leaving a run", leaving):
+                return
+        except StoreError:
+            return
+        with self._guard:  # it has left a record meanwhile
+            self._held[claim.cell_id] = claim.attempt
+        self.give_back([claim])
+
     def given_back(self, cell_id: str, attempt: int) -> None:
         """The claim of that attempt ended with its record, in the same transaction."""
         with self._guard:
@@ -186,8 +220,8 @@ class LeasedClaims:
             "looking at the claims", lambda connection: connection.execute(_HELD, {"lease": self._lease}).fetchall()
         )
         return [
-            Holder(cell, attempt, host, pid, since.astimezone(UTC).isoformat(timespec="seconds"))
-            for cell, attempt, host, pid, since in rows
+            Holder(cell, attempt, host, pid, since.astimezone(UTC).isoformat(timespec="seconds"), left)
+            for cell, attempt, host, pid, since, left in rows
         ]
 
     def close(self) -> None:

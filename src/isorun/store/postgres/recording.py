@@ -30,13 +30,19 @@ _INSERT_PARTS: Final = (
 _FINISH_CELL: Final = """
     UPDATE isorun.cells SET attempt = greatest(attempt, %s), finished = true, token = NULL, until = NULL WHERE cell = %s
 """
+# A run that was left in a cluster's queue (a token of nobody's) is over with its record.
+_TRIED_CELL: Final = """
+    UPDATE isorun.cells
+    SET attempt = greatest(attempt, %(attempt)s), token = CASE WHEN token <> '' OR attempt > %(attempt)s THEN token END
+    WHERE cell = %(cell)s
+"""
 # Who waits here for another's transaction goes on with the row as that one left it, but does not see its runs: the same
 # attempt a second time, which leaves the row as it was, is refused by the index of runs.
 _KEEP: Final = f"""
     WITH mine AS (
         UPDATE isorun.cells
-        SET attempt = %(attempt)s, finished = %(ends)s, token = CASE WHEN NOT %(ends)s THEN token END,
-            until = CASE WHEN NOT %(ends)s THEN until END
+        SET attempt = %(attempt)s, finished = %(ends)s, token = CASE WHEN NOT %(ends)s AND token <> '' THEN token END,
+            until = CASE WHEN NOT %(ends)s AND token <> '' THEN until END
         WHERE cell = %(cell)s AND NOT finished AND attempt <= %(attempt)s RETURNING cell
     ), shared AS (
         INSERT INTO isorun.parts (hash, content)
@@ -96,9 +102,7 @@ def _write(connection: Any, record: RunRecord, row: KeptRow, parts: dict[bytes, 
         if record.state is RunState.FINISHED:
             connection.execute(_FINISH_CELL, (row.attempt, row.cell))
         else:
-            connection.execute(
-                "UPDATE isorun.cells SET attempt = greatest(attempt, %s) WHERE cell = %s", (row.attempt, row.cell)
-            )
+            connection.execute(_TRIED_CELL, {"attempt": row.attempt, "cell": row.cell})
 
 
 def _locked(connection: Any, cell_id: str) -> tuple[int, list[KnownAttempt]]:
