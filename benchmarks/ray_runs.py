@@ -63,7 +63,7 @@ ray.init(address=sys.argv[1], log_to_driver=False, configure_logging=False)
 def trained(config):
     return train(config["seed"])
 space = {"seed": tune.grid_search(list(range(int(sys.argv[2]))))}
-made = tune.Tuner(trained, param_space=space, run_config=tune.RunConfig(storage_path=os.getcwd() + "/tune", verbose=0))
+made = tune.Tuner(trained, param_space=space, run_config=tune.RunConfig(storage_path=os.path.dirname(os.getcwd()) + "/tune", verbose=0))
 assert len([one for one in made.fit() if one.metrics["test_acc"] == 0.5]) == int(sys.argv[2])
 """
 _STUDY: Final = """
@@ -142,7 +142,8 @@ def _measured(interpreter: str, command: Callable[[Path, str, int], None], runs:
     """Seconds of CPU time and on the wall, with a cluster of its own."""
     before = _spent()
     with tempfile.TemporaryDirectory(prefix="ir-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+        folder = Path(name) / "study"  # what Ray itself writes lies beside it
+        folder.mkdir()
         (folder / "train.py").write_text(_TRAIN)
         port = _free_port()
         head = _started_head(interpreter, folder, port)
@@ -160,9 +161,9 @@ def _measured(interpreter: str, command: Callable[[Path, str, int], None], runs:
 
 def _started_head(interpreter: str, folder: Path, port: int) -> subprocess.Popen[bytes]:
     words = ["--head", "--block", "--node-ip-address", "127.0.0.1", "--port", str(port), "--num-cpus", str(_CPUS)]
-    more = ["--include-dashboard=false", "--object-store-memory", "83886080", "--temp-dir", str(folder / "t")]
+    more = ["--include-dashboard=false", "--object-store-memory", "83886080", "--temp-dir", str(folder.parent / "t")]
     start = [interpreter, "-m", "ray.scripts.scripts", "start", "--disable-usage-stats", *words, *more]
-    log = folder / "head.log"
+    log = folder.parent / "head.log"
     with log.open("wb") as output:
         head = subprocess.Popen(start, env=_environment(), stdout=output, stderr=output, start_new_session=True)
     until = time.monotonic() + 120
@@ -191,7 +192,7 @@ def _isorun(folder: Path, address: str, runs: int, what: str, *words: str) -> No
 
 
 def _run(command: list[str], folder: Path) -> None:
-    log = folder / "command.log"
+    log = folder.parent / "command.log"
     with log.open("wb") as output:
         done = subprocess.run(command, cwd=folder, env=_environment(), stdout=output, stderr=output, check=False)
     if done.returncode:
