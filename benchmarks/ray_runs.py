@@ -63,7 +63,8 @@ ray.init(address=sys.argv[1], log_to_driver=False, configure_logging=False)
 def trained(config):
     return train(config["seed"])
 space = {"seed": tune.grid_search(list(range(int(sys.argv[2]))))}
-made = tune.Tuner(trained, param_space=space, run_config=tune.RunConfig(storage_path=os.path.dirname(os.getcwd()) + "/tune", verbose=0))
+told = tune.RunConfig(storage_path=os.path.dirname(os.getcwd()) + "/tune", verbose=0)
+made = tune.Tuner(trained, param_space=space, run_config=told)
 assert len([one for one in made.fit() if one.metrics["test_acc"] == 0.5]) == int(sys.argv[2])
 """
 _STUDY: Final = """

@@ -166,17 +166,19 @@ def test_a_lost_reply_to_a_claim_or_a_record_changes_nothing(postgres: Server, d
     """The server has done it, and the line was cut before it could say so."""
     cell, proxy = make_cell(1), Proxy(postgres.port)
     with opened(postgres.url(port=proxy.port)) as store:
-        proxy.swallow = b"UPDATE 1\x00"
+        proxy.swallow = b"INSERT 0 1\x00"
         claim = store.claim(cell.id)
         assert claim is not None
         assert claim.attempt == 2, "the first was taken, and nobody knew"
-        proxy.swallow = b"COMMIT\x00"
+        proxy.swallow = b"INSERT 0 1\x00"
         store.finish(make_record(cell, attempt=claim.attempt))
+        proxy.swallow = b"COMMIT\x00"
+        store.finish(make_record(copied := make_cell(2)))  # which nobody claimed: it is looked at first
         other = store.claim("other")
         proxy.swallow = b"UPDATE 1\x00"
         other.release()
-        assert proxy.swallowed == 3
-        assert store.run_ids() == {f"{cell.id}-2"}
+        assert proxy.swallowed == 4
+        assert store.run_ids() == {f"{cell.id}-2", f"{copied.id}-1"}
         assert list(store.holders()) == []
         assert [note.code for note in store.notes()] == ["store-waited"]
     proxy.close()
