@@ -3,16 +3,16 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-# Tests run in as many processes as there are cores; who has done his takes half of what another has left, so that no
-# long file comes last. Those marked alone run afterwards, one by one.
-WORKERS ?= auto
+# Tests run in three processes for two cores, since a third of their time they wait; who has done his takes half of what
+# another has left, so that no long file comes last. Those marked alone run afterwards, one by one.
+WORKERS ?= $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 )))
 PARALLEL := -n $(WORKERS) --dist worksteal
 # The files that have such tests: to collect all of them once more takes longer than these tests.
 ALONE = $(shell grep -rlF mark.alone tests --include='test_*.py')
 # Tests start thousands of interpreters. Where this is set, as in many containers, each would compile isorun anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test coverage test-simulations test-engines test-environments test-trackers test-outside test-slow package test-packages lint bench clean
+.PHONY: demo test test-long coverage test-simulations test-engines test-environments test-trackers test-outside test-slow package test-packages lint bench clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m virtualenv $(VENV) || { rm -rf $(VENV); \
@@ -25,8 +25,12 @@ demo: $(STAMP)
 	$(BIN)/isorun report examples/digits/study.toml --html report.html
 
 test: lint
-	$(BIN)/python -m pytest -m 'not slow and not alone and not engines' $(PARALLEL)
+	$(BIN)/python -m pytest -m 'not slow and not long and not alone and not engines' $(PARALLEL)
 	$(BIN)/python -m pytest -m 'alone and not slow' $(ALONE)
+
+# What takes seconds a test: whole trainings, kills at random moments, searches for counterexamples.
+test-long: $(STAMP)
+	$(BIN)/python -m pytest -m 'long and not alone' $(PARALLEL)
 
 # Which lines the quick tests reach, also in the processes that they start: htmlcov/index.html and a table.
 coverage: $(STAMP)
@@ -66,7 +70,7 @@ test-outside: $(STAMP)
 	$(BIN)/python -m outside.run $(OUTSIDE)
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m 'slow or long'
 
 # The wheel and the source distribution, in dist/.
 package:

@@ -60,6 +60,7 @@ PROMISES: dict[str, list[tuple[tuple[str, ...], str]]] = {
     "sign": [
         (("isorun", "keys", "new", "--out", "lab.key"), "ed25519"),
     ],
+    "server": [(("python", "-c", "import isorun.serving.app"), "")],
     "ray": [(("isorun", "run", "-n", "2", "--executor", "ray", "--", "python", "train.py"), "2 finished")],
     "mlflow": [
         (("isorun", "run", "-n", "2", "--name", "m", "--", "python", "train.py"), "2 finished"),

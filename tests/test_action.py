@@ -81,6 +81,7 @@ def runner(tmp_path):
     return Runner(tmp_path)
 
 
+@pytest.mark.long
 def test_a_regression_is_checked_summed_up_commented_and_fails_the_job(runner):
     inputs = {"study": "study.toml", "margin": "0.5", "token": "t", "where": "level=default\napproach=net\n"}
     done, _ = runner.step("Run the baseline", inputs)

@@ -4,6 +4,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 BROKEN = """
 from isorun.testing.memory_store import MemoryStore
 from isorun.testing.store_contract import StoreContract
@@ -73,6 +75,7 @@ def pytest_says(folder, text, *words):
     return done.stdout
 
 
+@pytest.mark.long
 def test_a_broken_contract_shows_the_values(tmp_path):
     said = pytest_says(tmp_path, BROKEN)
     assert re.search(r"^E +(AssertionError: )?assert .*set\(\)", said, re.MULTILINE), said[-3000:]

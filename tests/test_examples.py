@@ -20,6 +20,7 @@ def test_every_example_runs(name):
     assert done.stdout
 
 
+@pytest.mark.long
 def test_the_demo_study_runs_in_short(tmp_path):
     for name in ("study.toml", "train.py"):
         (tmp_path / name).write_bytes((ROOT / "examples" / "digits" / name).read_bytes())
@@ -39,6 +40,7 @@ def test_the_demo_study_runs_in_short(tmp_path):
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
+@pytest.mark.long
 def test_the_search_runs_in_short(tmp_path):
     for name in ("search.toml", "train.py"):
         (tmp_path / name).write_bytes((ROOT / "examples" / "search" / name).read_bytes())

@@ -14,6 +14,8 @@ ROOT = Path(isorun.__file__).parent
 LAYERS = [
     {"__main__", "testing", "notebooks", "pytest_plugin"},
     {"cli"},
+    {"serving"},
+    {"registry"},
     {"deciding", "bisecting", "checking", "claiming", "pricing", "reproducing", "share", "taking"},
     {"questions", "in_progress", "stopping", "describing", "stats", "baselines", "offers"},
     {"workflow"},
@@ -23,7 +25,7 @@ LAYERS = [
     {"showing"},
     {"zoo"},
     {"report"},
-    {"diagnose"},
+    {"diagnose", "registries"},
     {"packages"},
     {"execution", "store", "analysis"},
     {"environments", "sources"},

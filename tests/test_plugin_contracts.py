@@ -97,6 +97,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.long
 def test_the_examples_of_the_page_keep_their_contracts(tmp_path):
     """What is left out on the page is had from the example distribution, all of whose contract is above.
 

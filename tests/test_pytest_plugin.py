@@ -49,6 +49,7 @@ def test_a_regression_fails_with_the_verdict_and_the_table_and_no_traceback(pyte
     assert "Error" not in told.stdout.str()
 
 
+@pytest.mark.long
 def test_a_baseline_is_written_kept_beside_the_test_and_held_against(pytester):
     text = """
         import json, pathlib

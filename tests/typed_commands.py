@@ -37,6 +37,7 @@ _LEFT_OUT = tuple(
         "repair.engines",
         "repair.expansion",
         "store.postgres",
+        "serving",
         "execution.ray",
     )
 )

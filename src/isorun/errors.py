@@ -16,6 +16,10 @@
     │   ├── StoreTooNew     the store was written by a newer isorun
     │   ├── StoreBusy       another process holds the store for too long
     │   └── PackageError    a package is damaged, or is none
+    ├── RegistryError       a registry cannot be reached, or does not take what it is given
+    │   ├── RegistryMissing   there is no such thing in it, or none that you may see
+    │   ├── RegistryDenied    you may not do that there
+    │   └── RegistryConflict  something else is there already
     └── NothingRecorded     there is no run to report on
 
 Each message says what failed, what was found, what is allowed, and what to do next. Only the command line exits;
@@ -52,6 +56,10 @@ __all__ = [
     "OtherPlatform",
     "PackageError",
     "PluginError",
+    "RegistryConflict",
+    "RegistryDenied",
+    "RegistryError",
+    "RegistryMissing",
     "StoreBusy",
     "StoreConflict",
     "StoreDamaged",
@@ -204,6 +212,22 @@ class StoreBusy(StoreError):
 
 class PackageError(StoreError):
     """A package is damaged, or is none."""
+
+
+class RegistryError(IsorunError):
+    """A registry cannot be reached, or does not take what it is given."""
+
+
+class RegistryMissing(RegistryError):
+    """There is no such thing in the registry, or none that the asker may see: which of the two is not told."""
+
+
+class RegistryDenied(RegistryError):
+    """The asker may not do that."""
+
+
+class RegistryConflict(RegistryError):
+    """Something else is there already."""
 
 
 class NothingRecorded(IsorunError):

@@ -165,6 +165,7 @@ WAYS: dict[str, tuple[RunState | None, str]] = {
 }
 
 
+@pytest.mark.long
 def test_forty_ways_to_misbehave_each_end_in_a_record(tmp_path: Path):
     from isorun.execution.local import LocalExecutor
     from isorun.testing.executor_contract import job_for

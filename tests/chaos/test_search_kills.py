@@ -62,6 +62,7 @@ class SearchWorkplace(Workplace):
         pytest.param(2, 1, marks=[two_cpus, pytest.mark.slow]),
     ],
 )
+@pytest.mark.long
 def test_kills_at_random_moments_lose_and_repeat_no_trial(jobs: int, isoruns: int, tmp_path: Path):
     print(f"ISORUN_CHAOS_SEED={SEED}")
     generator = random.Random(f"{SEED} {jobs} {isoruns}")

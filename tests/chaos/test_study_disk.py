@@ -23,6 +23,7 @@ def is_one_message(stderr: str) -> bool:
 
 
 @pytest.mark.parametrize("ballast_pages", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 4, 5))])
+@pytest.mark.long
 def test_a_full_disk_ends_the_study_with_one_message_and_room_completes_it(ballast_pages: int, tmp_path: Path):
     """The first runs fit; then, for each amount of ballast, the disk is full at another step of a run."""
     options = ("--launch", "fresh" if ballast_pages % 2 else "warm")

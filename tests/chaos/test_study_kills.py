@@ -90,6 +90,7 @@ class Killer:
         pytest.param("warm", 2, marks=[two_cpus, pytest.mark.slow]),
     ],
 )
+@pytest.mark.long
 def test_kills_at_random_moments_lose_double_and_halve_nothing(launch: str, jobs: int, tmp_path: Path):
     print(f"ISORUN_CHAOS_SEED={SEED}")
     oracle = Oracle(Workplace(tmp_path / "work", repeats=3))
@@ -128,6 +129,7 @@ def test_when_isorun_is_killed_its_trainings_are_gone_within_two_seconds(launch:
 
 
 @pytest.mark.parametrize("launch", ["fresh", "warm"])
+@pytest.mark.long
 def test_two_isoruns_share_the_work_and_the_survivor_completes_it(launch: str, tmp_path: Path):
     oracle = Oracle(Workplace(tmp_path / "work", repeats=4))
     both = [oracle.workplace.start("--launch", launch) for _ in range(2)]

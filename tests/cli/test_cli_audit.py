@@ -91,6 +91,7 @@ def test_what_does_not_fit_is_one_message(here, capsys, words, code, told):
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_real_run_is_stopped_and_confirms_what_the_source_says(shell):
     shell.write("train.py", TRAIN)
     done = shell("audit", "--seconds", "0.5", "--json", "--", "python", "train.py")

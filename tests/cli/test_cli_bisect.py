@@ -42,6 +42,7 @@ def typed(tmp_path, monkeypatch, capsys):
     return run
 
 
+@pytest.mark.long
 def test_bits_that_changed_are_found_and_typed_again_nothing_is_run(tmp_path, typed):
     folder = history(
         tmp_path / "repository", [f"base = {1 if n < 3 else 2}  # {n}" for n in range(5)], {"t.py": CONSTANT}

@@ -385,6 +385,7 @@ def copied(project, tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_folder_of_keras_tuner_is_examined_and_left_as_it_is(copied, capsys):
     before = {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
     assert main(["repair", "keras-tuner:project"]) == 0
@@ -408,12 +409,14 @@ def test_a_folder_of_keras_tuner_is_examined_and_left_as_it_is(copied, capsys):
         (["--requeue"], "keras-tuner tries again"),
     ],
 )
+@pytest.mark.long
 def test_options_that_do_not_go_with_a_folder_are_told(words, said, copied, capsys):
     assert main(["repair", "keras-tuner:project", *words]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.long
 def test_a_folder_goes_on_repaired(copied, capsys):
     whole = (copied / "project" / "oracle.json").read_text()
     (copied / "project" / "oracle.json").write_text(whole[:100])

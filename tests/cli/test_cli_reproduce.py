@@ -78,6 +78,7 @@ def test_what_was_never_run_cannot_be_shown(offline):
     assert "isorun reproduce ase20" in done.stderr
 
 
+@pytest.mark.long
 def test_one_network_is_trained_shown_written_and_never_trained_twice(offline, tmp_path):
     words = ("reproduce", "ase20", "--only", "lenet1", "--html", "page.html", "--markdown", "page.md")
     first = offline(*words, "--figures", "figures", "--launch", "warm")

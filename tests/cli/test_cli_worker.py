@@ -296,6 +296,7 @@ def test_words_that_do_not_fit_are_refused(queued, words, said):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_an_idle_worker_is_seen_waits_for_more_and_ends_when_asked(queued):
     command = [sys.executable, "-m", "isorun", "worker", "--watch", "--json"]
     worker = subprocess.Popen(command, cwd=queued.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -106,6 +106,7 @@ def test_a_metric_with_the_name_of_a_secret_is_read(tmp_path, variable):
     assert (tmp_path / "output.log").read_bytes() == b"accuracy: 0.75\n"
 
 
+@pytest.mark.long
 def test_megabytes_are_kept_quickly(tmp_path):
     began = time.process_time()
     secrets = [f"{SECRET}-{number}" for number in range(20)]

@@ -118,6 +118,7 @@ def test_a_declared_module_that_cannot_be_preloaded_is_noted_and_the_run_is_fres
         assert "no_such_module: ModuleNotFoundError" in note.message
 
 
+@pytest.mark.long
 def test_a_module_found_in_the_source_may_be_optional_there(executor, make_job):
     script = "try:\n    import torchvision.no_such_part\nexcept ImportError:\n    print('went on')"
     record = execute(executor, make_job(script=script, level="fixed-seed"))
@@ -252,6 +253,7 @@ def trained(tmp_path_factory):
 
 
 @pytest.mark.parametrize("level", ["fixed-seed", "deterministic"])
+@pytest.mark.long
 def test_fresh_and_warm_trainings_end_with_the_same_bits(trained, level):
     fresh, *warm = (trained[key] for key in [("fresh", level, 0), ("warm", level, 0), ("warm", level, 1)])
     assert fresh.state is RunState.FINISHED, fresh.log_tail
@@ -262,6 +264,7 @@ def test_fresh_and_warm_trainings_end_with_the_same_bits(trained, level):
         assert record.log_tail == fresh.log_tail
 
 
+@pytest.mark.long
 def test_threads_and_libraries_are_the_same_fresh_and_warm(trained):
     fresh, warm = trained["fresh", "deterministic", 0], trained["warm", "deterministic", 0]
     for part in ("torch", "cpu", "variables"):
@@ -272,6 +275,7 @@ def test_threads_and_libraries_are_the_same_fresh_and_warm(trained):
 
 
 @pytest.mark.skipif(CPUS < 2, reason="needs two CPUs")
+@pytest.mark.long
 def test_two_warm_jobs_have_half_the_threads_each_and_different_cpus(make_job, local):
     executor = local(2, launch="warm")
     script = (
@@ -305,6 +309,7 @@ SELF_SEEDED = """
 """
 
 
+@pytest.mark.long
 def test_seeds_are_taken_over_in_forked_runs_as_in_fresh_ones(executor, make_job, local):
     script = textwrap.dedent(SELF_SEEDED)
     with_fresh = local(launch="fresh")

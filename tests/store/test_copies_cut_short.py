@@ -44,6 +44,7 @@ def copied_with_kills(source: object, target: object, cwd: Path, *, kills: int, 
 @pytest.mark.parametrize(
     ("runs", "kills", "seconds"), [(60, 1, 0.5), pytest.param(10_000, 10, 6.0, marks=pytest.mark.slow)]
 )
+@pytest.mark.long
 def test_a_copy_that_is_killed_goes_on_and_has_all_records_and_documents(
     database: str, tmp_path: Path, runs: int, kills: int, seconds: float
 ):

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from isorun.session import open_store
 from travelling_study import made_project, travel
 from typed_commands import typed
@@ -17,6 +19,7 @@ def test_a_study_goes_from_a_folder_to_a_database_to_a_worker_and_back(database:
     travel(database, tmp_path)
 
 
+@pytest.mark.long
 def test_two_workers_and_a_run_share_a_study_of_which_each_cell_is_made_once(database: str, tmp_path: Path):
     """At the same time, as three processes, one of which is the command that declared it."""
     project = made_project(tmp_path / "project")

@@ -117,12 +117,14 @@ def test_the_study_that_is_edited_is_a_good_one(folder):
 
 @settings(max_examples=400)
 @given(DOCUMENTS)
+@pytest.mark.long
 def test_any_document_is_planned_or_refused(folder, document):
     check_document(folder, document)
 
 
 @settings(max_examples=300)
 @given(DOCUMENTS)
+@pytest.mark.long
 def test_a_good_study_with_bad_parts_is_planned_or_refused(folder, document):
     check_document(folder, {**document, "approaches": {"a": "python train.py"}})
 

@@ -134,6 +134,7 @@ for name, answers in (("scaled", y), ("turned", 1 - y)):
 """
 
 
+@pytest.mark.long
 def test_estimators_are_digested_by_what_fitting_left(train, tmp_path):
     (tmp_path / "train.py").write_text(ESTIMATORS)
     first, again = (train("train.py", level="fixed-seed", seed=3) for _ in range(2))
@@ -184,6 +185,7 @@ for step in range(3):
 """
 
 
+@pytest.mark.long
 def test_weights_that_a_script_moves_by_hand_are_digested_by_what_it_holds_at_its_end(train, tmp_path):
     (tmp_path / "slow.py").write_text(BY_HAND.replace("RATE", "0.01"))
     (tmp_path / "fast.py").write_text(BY_HAND.replace("RATE", "0.02"))

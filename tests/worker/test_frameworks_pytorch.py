@@ -39,6 +39,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_a_training_is_seeded_and_digested_without_a_change_to_it(train, tmp_path):
     (tmp_path / "train.py").write_text(CNN)
     first = train("train.py", level="fixed-seed", seed=3)
@@ -62,6 +63,7 @@ def test_a_training_is_seeded_and_digested_without_a_change_to_it(train, tmp_pat
         assert not trained.run.others
 
 
+@pytest.mark.long
 def test_a_seed_given_to_torch_is_told_and_nondeterministic_operations_are_noted(train, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(

@@ -303,6 +303,7 @@ main()
 """
 
 
+@pytest.mark.long
 def test_fitted_estimators_are_digested_without_a_line_of_isorun(train, tmp_path):
     (tmp_path / "train.py").write_text(SCIKIT_LEARN)
     runs = [train("train.py", level="fixed-seed", seed=seed) for seed in (3, 3, 4)]

@@ -785,6 +785,7 @@ def test_a_real_training_with_a_fault_is_found_and_a_healthy_one_is_not(fault):
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="the environment of the tests")
+@pytest.mark.long
 def test_a_watched_run_has_its_rows_in_the_record_and_the_doctor_reads_them(tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text(
         "import torch, isorun\nfrom torch import nn\n"

@@ -72,6 +72,7 @@ def told(tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.long
 def test_a_row_an_epoch_holds_what_was_sampled_and_told(told):
     rows = told["rows"]
     assert told["problem"] == ""
@@ -82,6 +83,7 @@ def test_a_row_an_epoch_holds_what_was_sampled_and_told(told):
     assert set(rows[-1]) >= {"loss", "accuracy", "val_loss", "val_accuracy"}
 
 
+@pytest.mark.long
 def test_output_and_loss_are_told_as_declared(told):
     assert told["rows"][0]["output"] == {
         "looks": "probabilities",
@@ -91,15 +93,18 @@ def test_output_and_loss_are_told_as_declared(told):
     assert told["wrong"]["looks"] == "numbers"
 
 
+@pytest.mark.long
 def test_the_training_computes_the_same_bits_and_saves_what_anybody_can_load(told):
     assert told["same"]
     assert told["saved"]
     assert told["own_fit"]
 
 
+@pytest.mark.long
 def test_copies_of_a_watched_model_are_not_watched(told):
     assert told["copied"] == [True, True, True]
 
 
+@pytest.mark.long
 def test_a_fit_that_somebody_gave_the_model_is_called_and_left_as_it_was(told):
     assert told["given_fit"] == [[1], 2, True]

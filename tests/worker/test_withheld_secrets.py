@@ -54,6 +54,7 @@ def commands(counted):
         )
 
 
+@pytest.mark.long
 def test_what_is_redacted_already_stays_as_it_is(counted):
     for command in commands(counted):
         kept = redacted_argv(command, {})

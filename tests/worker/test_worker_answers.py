@@ -158,6 +158,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_processes_of_pools_have_streams_of_their_own_that_are_the_same_in_every_run(train, tmp_path):
     (tmp_path / "train.py").write_text(POOLS)
     first, again, other = (train("train.py", level="fixed-seed", seed=seed) for seed in (3, 3, 4))
@@ -404,6 +405,7 @@ print(torch.seed(), generator.seed(), generator.initial_seed(), torch.initial_se
 """
 
 
+@pytest.mark.long
 def test_settings_of_torch_against_deterministic_are_answered_with_file_and_line(train, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(SETTINGS)
@@ -449,6 +451,7 @@ print(os.waitstatus_to_exitcode(os.wait()[1]))
 """
 
 
+@pytest.mark.long
 def test_helpers_have_the_threads_they_take(train, tmp_path):
     """A forked process in which torch has several threads waits for those that the fork left behind, for good."""
     (tmp_path / "train.py").write_text(HELPERS)
@@ -457,6 +460,7 @@ def test_helpers_have_the_threads_they_take(train, tmp_path):
     assert [note for note in trained.of_kind("note") if note["code"] == "setting-answered"] == []
 
 
+@pytest.mark.long
 def test_below_deterministic_settings_are_the_trainings_own(train, tmp_path):
     (tmp_path / "train.py").write_text(SETTINGS)
     trained = train("train.py", level="fixed-seed", seed=3)
@@ -537,6 +541,7 @@ torch._C._set_fp32_precision_setter("cuda", "matmul", "none")  # as the compiler
 """
 
 
+@pytest.mark.long
 def test_precisions_stay_and_are_told_with_file_and_line(train, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(PRECISIONS)

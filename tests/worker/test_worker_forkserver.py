@@ -164,6 +164,7 @@ def torch_server(tmp_path_factory) -> Iterator[ForkServer]:
     server.close()
 
 
+@pytest.mark.long
 def test_generators_without_a_seed_and_settings_are_answered_warm_as_they_are_fresh(torch_server, train, tmp_path):
     (tmp_path / "train.py").write_text(
         "import random, torch, numpy as np\ntorch.backends.cudnn.benchmark = True\n"
@@ -183,6 +184,7 @@ def test_generators_without_a_seed_and_settings_are_answered_warm_as_they_are_fr
 
 
 @pytest.mark.parametrize("level", ["fixed-seed", "deterministic"])
+@pytest.mark.long
 def test_a_cnn_trained_fresh_and_warm_has_the_same_bits_and_streams(torch_server, train, tmp_path, level):
     (tmp_path / "train.py").write_text(CNN)
     variables = run_environment(tmp_path, "deterministic", 1)

@@ -346,6 +346,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("words", [(), pytest.param(("both",), marks=pytest.mark.slow)], ids=["fork", "spawn"])
+@pytest.mark.long
 def test_torch_is_taken_over_and_its_generators_stay_what_they_are(train, tmp_path, words):
     """Processes that are spawned import torch anew, and are slow."""
     script = tmp_path / "train.py"

@@ -40,6 +40,7 @@ REAL = [
 
 @pytest.mark.parametrize(("name", "words", "data"), REAL)
 @pytest.mark.usefixtures("shared_data_folder")
+@pytest.mark.long
 def test_real_data_are_used_where_they_are_at_hand(name, words, data, tmp_path, capsys):
     told = reproduced(name, tmp_path, capsys, *words)
     assert told["runs"]["failed"] == 0

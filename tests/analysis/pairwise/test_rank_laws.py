@@ -86,6 +86,7 @@ def test_the_law_of_u_is_that_of_all_orders():
 
 @given(st.lists(st.integers(0, 5), min_size=4, max_size=6), st.randoms(use_true_random=False))
 @settings(max_examples=30, deadline=None)
+@pytest.mark.long
 def test_spearman_with_ties_is_the_share_of_orders_at_least_as_far(values, random):
     x = np.array(values, dtype=float)
     y = np.array(random.choices(range(5), k=x.size), dtype=float)

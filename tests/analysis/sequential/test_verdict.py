@@ -66,6 +66,7 @@ def test_a_rank_verdict_does_not_change_when_the_metric_is_bent(method, sides):
 @pytest.mark.parametrize("method", METHODS)
 @given(sides, st.integers(-1000, 1000))
 @settings(deadline=None, max_examples=30)
+@pytest.mark.long
 def test_adding_a_constant_changes_nothing(method, sides, constant):
     a, b = (np.array(side) for side in sides)
     here = decide(a, b, direction="higher", method=method, margin=3.0, **FASTEST)
@@ -109,6 +110,7 @@ def test_runs_after_a_claim_do_not_take_it_back():
     assert decide(a, b, direction="higher").verdict is Verdict.A_BETTER
 
 
+@pytest.mark.long
 def test_consulting_after_every_run_gives_the_same_as_consulting_once():
     for seed in range(10):
         a, b = runs(0.9, 30, seed)
@@ -128,6 +130,7 @@ def test_tens_of_thousands_of_runs_are_judged_at_once():
 
 
 @pytest.mark.parametrize("looks", [1, 4])
+@pytest.mark.long
 def test_following_the_next_action_ends_in_a_stop_within_the_maximum(looks):
     for seed in range(12):
         a, b = runs(0.7, 30, seed)

@@ -66,6 +66,12 @@ def test_no_secret_of_a_command_is_told():
     assert "sk-abcdef" not in str(study_provenance([make_record(cell)]))
 
 
+def test_of_imported_runs_the_tracker_is_told_once_and_no_command():
+    cells = [replace(make_cell(), command=("imported", "mlflow", key)) for key in ("a1", "b2")]
+    facts = told([make_record(cell) for cell in cells])
+    assert (facts["command"].value, facts["command"].runs) == ("not known: imported from mlflow", 2)
+
+
 def test_nothing_finished_comes_from_nothing():
     assert study_provenance([]) == ()
 

@@ -347,6 +347,7 @@ CHILD = """
 """
 
 
+@pytest.mark.long
 def test_killed_at_any_moment_and_attached_again_no_finished_trial_is_lost(tmp_path):
     url = f"sqlite:///{tmp_path}/s.db"
     script = tmp_path / "child.py"
@@ -399,6 +400,7 @@ def test_a_database_that_was_killed_in_the_middle_of_writing_is_read(tmp_path):
     assert len(open_study(f"sqlite:///{tmp_path}/s.db", "s").trials) == 2
 
 
+@pytest.mark.long
 def test_processes_on_one_storage_share_the_search(tmp_path):
     url = f"sqlite:///{tmp_path}/s.db"
     script = tmp_path / "child.py"

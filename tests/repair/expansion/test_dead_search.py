@@ -66,6 +66,7 @@ def stop_when_reached(study, trial):
         study.stop()
 
 
+@pytest.mark.long
 def test_it_gets_nowhere_in_its_own_space_and_out_of_it_when_that_is_expanded(digits):
     alone = searched(digits, False, 12, 1)
     assert alone.best_value < 0.4

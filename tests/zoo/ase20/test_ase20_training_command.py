@@ -33,6 +33,7 @@ def events(tmp_path_factory):
     return recorded(folder)
 
 
+@pytest.mark.long
 def test_every_epoch_is_recorded_with_its_metrics_and_classes(events):
     rows = [event for event in events if event["kind"] == "row"]
     assert [row["step"] for row in rows] == [1, 2]
@@ -41,6 +42,7 @@ def test_every_epoch_is_recorded_with_its_metrics_and_classes(events):
         assert set(row["per_class"]["test_accuracy"]) == {str(number) for number in range(10)}
 
 
+@pytest.mark.long
 def test_predictions_labels_and_weights_are_recorded_at_the_end(events):
     predictions = {event["name"]: event for event in events if event["kind"] == "predictions"}
     assert set(predictions) == {"predictions", "predictions.labels"}
@@ -48,6 +50,7 @@ def test_predictions_labels_and_weights_are_recorded_at_the_end(events):
     assert {"weights.initial", "weights.final"} <= {event.get("name") for event in events if event["kind"] == "digest"}
 
 
+@pytest.mark.long
 def test_the_result_is_the_accuracy_and_how_many_images_there_were(events):
     (result,) = [event["values"] for event in events if event["kind"] == "result"]
     assert set(result) == {"test_accuracy", "train_images", "validation_images", "test_images"}
@@ -55,10 +58,12 @@ def test_the_result_is_the_accuracy_and_how_many_images_there_were(events):
     assert [result[name] for name in ("train_images", "validation_images", "test_images")] == [512, 96, 32]
 
 
+@pytest.mark.long
 def test_no_seed_is_fixed_by_the_training_itself(events):
     assert not [event for event in events if event["kind"] == "seeded"]
 
 
+@pytest.mark.long
 def test_two_processes_with_the_same_seed_end_with_the_same_weights(events, tmp_path):
     env = {**os.environ, "ISORUN_RUN_DIR": str(tmp_path), "PYTHONPATH": hooked_python_path(os.environ)}
     env["OMP_NUM_THREADS"] = "1"
@@ -71,6 +76,7 @@ def test_two_processes_with_the_same_seed_end_with_the_same_weights(events, tmp_
     assert digests(again) == digests(events)
 
 
+@pytest.mark.long
 def test_outside_isorun_it_trains_and_tells_the_epochs(capsys, monkeypatch):
     monkeypatch.delenv("ISORUN_RUN_DIR", raising=False)
     assert train.main(SMALL) == 0
@@ -79,6 +85,7 @@ def test_outside_isorun_it_trains_and_tells_the_epochs(capsys, monkeypatch):
     assert "epoch 2: validation loss" in told
 
 
+@pytest.mark.long
 def test_images_of_the_wrong_kind_are_refused_with_the_data_that_fits(capsys):
     assert train.main(["--network", "resnet38", "--data", "mnist", "--seed", "1"]) == 2
     told = capsys.readouterr().err
@@ -86,12 +93,14 @@ def test_images_of_the_wrong_kind_are_refused_with_the_data_that_fits(capsys):
     assert "cifar10, cifar100" in told
 
 
+@pytest.mark.long
 def test_missing_data_is_named_with_the_command_that_gets_it(made_data_folder, capsys):
     assert train.main(["--network", "resnet38", "--data", "cifar10", "--seed", "1", "--device", "cpu"]) == 1
     assert "isorun data get cifar10" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.long
 def test_a_gpu_that_is_not_there_is_said(capsys):
     assert train.main([*SMALL, "--device", "cuda"]) == 2
     assert "torch sees no GPU" in capsys.readouterr().err
@@ -108,6 +117,7 @@ def test_a_gpu_that_is_not_there_is_said(capsys):
         ["--network", "lenet1", "--data", "mnist", "--seed", "1", "--vary", "luck"],
     ],
 )
+@pytest.mark.long
 def test_words_that_mean_nothing_are_a_usage_error(words, capsys):
     with pytest.raises(SystemExit) as exit_:
         parsed(words)
@@ -115,17 +125,20 @@ def test_words_that_mean_nothing_are_a_usage_error(words, capsys):
     assert "usage:" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_too_few_test_images_are_refused():
     with pytest.raises(UsageError, match="too few test images"):
         train.train(parsed([*SMALL, "--test-images", "3"]))
 
 
+@pytest.mark.long
 def test_a_missing_framework_is_named_with_the_extra_that_brings_it(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "torch", None)
     assert train.main(SMALL) == 1
     assert "isorun[zoo]" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_real_images_are_trained_on(shared_data_folder, capsys, monkeypatch):
     monkeypatch.delenv("ISORUN_RUN_DIR", raising=False)
     words = ["--network", "resnet38", "--data", "cifar10", "--epochs", "1", "--seed", "1", "--device", "cpu"]

@@ -133,6 +133,7 @@ def test_words_that_do_not_fit_end_with_2_and_a_reason(capsys):
     assert "allowed are true and false" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_run_through_the_command_line_has_its_metrics_and_is_watched(tmp_path):
     words = [sys.executable, "-m", "isorun.zoo.studies.dream.train", *SMALL, "--filters", "8", "--seed", "{seed}"]
 

@@ -389,6 +389,7 @@ def test_the_real_omniglot_has_the_classes_of_the_vinyals_split(folder):
     assert {int(size) for part in (splits.train, splits.val, splits.test) for size in part.sizes} == {20}
 
 
+@pytest.mark.long
 def test_nearest_class_means_of_raw_omniglot_pixels_reach_the_known_accuracy():
     groups = []
     with np.load(shared_data() / "omniglot" / "omniglot.npz", allow_pickle=False) as kept:

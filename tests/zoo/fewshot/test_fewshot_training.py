@@ -279,6 +279,7 @@ def test_miniimagenet_is_trained_on_from_photographs(tmp_path, monkeypatch, caps
     assert "miniImageNet, train classes of the Ravi split" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_the_command_records_rounds_and_the_result(tmp_path):
     study = tmp_path / "study.toml"
     command = [
@@ -299,6 +300,7 @@ def test_the_command_records_rounds_and_the_result(tmp_path):
     assert report["groups"][0]["selections"][0]["all"]["epochs"]["mean"] == 2
 
 
+@pytest.mark.long
 def test_a_short_training_on_the_real_omniglot_beats_raw_pixels(tmp_path, monkeypatch):
     monkeypatch.setenv("ISORUN_DATA", str(tmp_path))
     link_real_data(tmp_path)

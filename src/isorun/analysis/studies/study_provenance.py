@@ -19,6 +19,7 @@ from isorun.analysis.evidence.surroundings import (
     seed_words,
     software_words,
 )
+from isorun.study.imported import IMPORTED
 from isorun.study.records import RunRecord
 from isorun.worker.redaction import redacted_argv, without_secrets
 
@@ -113,6 +114,8 @@ def _code(record: RunRecord) -> str:
 
 
 def _command(record: RunRecord) -> str:
+    if record.cell.command[:1] == (IMPORTED,):
+        return f"not known: imported from {record.cell.command[1]}"  # the rest is what the tracker knows the run by
     return shlex.join(redacted_argv(record.cell.command, {}))
 
 

@@ -1,0 +1,135 @@
+"""Doors put behind the gate, and the server that listens.
+
+    app = gated([*own_doors(), *pages.doors(shelf)], Reached.at(["http://127.0.0.1:8008"]))
+    listen(app, socket)
+
+To add pages: give `gated` their doors, in `cli/serve.py` and nowhere else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+from collections.abc import Sequence
+from typing import Any, Final
+
+import uvicorn
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from isorun import __version__
+from isorun.errors import InputError, IsorunError
+from isorun.registry import STRANGER, Viewer
+from isorun.serving import Door, Who
+from isorun.serving.gate import Gate, Identify, Reached
+from isorun.serving.refusals import Refusal, refusal_of, tell, wants_page
+
+__all__ = ["bound", "gated", "listen", "own_doors"]
+
+_MOST_AT_ONCE: Final = 400
+_LONGEST_HEADERS: Final = 16 * 2**10
+_SILENT: Final = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
+"""FastAPI would send traces to wherever variables of the environment say: this server sends nothing anywhere."""
+
+
+def gated(
+    doors: Sequence[Door],
+    reached: Reached,
+    *,
+    identify: Identify = lambda _: None,
+    stranger: Viewer = STRANGER,
+    cookie: str = "isorun",
+) -> Gate:
+    """These doors, each open to whom it says, and nothing else."""
+    app = FastAPI(
+        title="isorun",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry=_SILENT,
+    )
+    for kind in (Refusal, IsorunError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, _refused)
+    for door in doors:
+        app.add_api_route(
+            door.path,
+            door.answer,
+            methods=[door.method],
+            include_in_schema=door.listed,
+            response_model=None,
+            operation_id=f"{door.method.lower()}_{door.answer.__name__}",
+        )
+        app.router.routes[-1].door = door
+    return Gate(app, reached, identify, stranger=stranger, cookie=cookie)
+
+
+def own_doors() -> list[Door]:
+    """What every server answers."""
+    return [Door("/health", health, Who.EVERYONE, listed=True)]
+
+
+def health() -> Any:
+    """Whether the server is there, for whoever watches it."""
+    return JSONResponse({"isorun": __version__})
+
+
+async def _refused(request: Any, error: Any) -> Any:
+    """What is answered where a route fails. Of what isorun did not raise, the gate tells the terminal where it was."""
+    refusal = _refusal(error)
+    page = wants_page(request.scope["path"], request.headers.get("accept", ""))
+    headers, body = refusal.rendered(page=page)
+    return Response(body, refusal.status, headers=dict(headers))
+
+
+def _refusal(error: Exception) -> Refusal:
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, IsorunError):
+        tell(error)
+        return refusal_of(error)
+    if isinstance(error, RequestValidationError):  # what it says, without what the request said
+        found = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:3])
+        return Refusal(422, "the request is not of the form that is needed here", found=found)
+    if isinstance(error, HTTPException):
+        return Refusal(error.status_code, str(error.detail))
+    return Refusal(500, "the server failed at this", hint="its terminal says where")
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens there, or the reason why it cannot."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        hint = "isorun serve --port 0 takes a free one"
+        raise InputError(
+            f"{host}:{port} cannot be listened on", found=error.strerror or str(error), hint=hint
+        ) from None
+    return listener
+
+
+def listen(app: Gate, listener: socket.socket) -> None:
+    """Serve until the process is told to end (Ctrl-C, SIGTERM)."""
+    config = uvicorn.Config(
+        app,
+        log_level="error",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        ws="none",
+        lifespan="off",
+        limit_concurrency=_MOST_AT_ONCE,
+        h11_max_incomplete_event_size=_LONGEST_HEADERS,
+        timeout_graceful_shutdown=5,
+    )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does, once all is answered
+    with contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listener])
