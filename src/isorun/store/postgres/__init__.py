@@ -25,7 +25,7 @@ from isorun.store.content import stored_form
 from isorun.store.database import Migration, pending_migrations, shipped_migrations
 from isorun.store.postgres.claims import LeasedClaims
 from isorun.store.postgres.line import ServerLine
-from isorun.store.postgres.recording import DURABLE, Recorder
+from isorun.store.postgres.recording import DURABLE, RowWriter
 from isorun.store.postgres.records import COLUMNS, KeptRow, RowReader, packed_row
 from isorun.study.records import Note, RunRecord, RunState, content_digest
 
@@ -83,7 +83,7 @@ class PostgresStore(AbstractStore):
         self._process = os.getpid()
         self._closed = False
         self._durable = True
-        self._recorder = Recorder()
+        self._writer = RowWriter()
         self._claims = LeasedClaims(self._do, lambda: ServerLine(url, patience_seconds=lease), lease)
         try:
             self._open(create=create)
@@ -114,7 +114,7 @@ class PostgresStore(AbstractStore):
         """Commit the record; when this returns it is on the disk of the server."""
         kept = stored_form(record)
         row, parts = packed_row(kept)
-        self._do(f"recording run {kept.run_id}", lambda connection: self._recorder.write(connection, kept, row, parts))
+        self._do(f"recording run {kept.run_id}", lambda connection: self._writer.write(connection, kept, row, parts))
         if kept.state is RunState.FINISHED:
             self._claims.given_back(kept.cell.id, kept.attempt)
 

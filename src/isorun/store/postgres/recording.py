@@ -16,7 +16,7 @@ from isorun.store.content import KnownAttempt, is_known
 from isorun.store.postgres.records import COLUMNS, KeptRow
 from isorun.study.records import RunRecord, RunState
 
-__all__ = ["DURABLE", "Recorder"]
+__all__ = ["DURABLE", "RowWriter"]
 
 # A commit is on the disk when it returns, whatever the database or the role has been told; stronger settings stay.
 DURABLE: Final = (
@@ -56,7 +56,7 @@ _KEEP: Final = f"""
 _MOST_PARTS: Final = 10_000
 
 
-class Recorder:
+class RowWriter:
     """Writes records on the connection of the moment, and remembers which shared parts it has seen to be there."""
 
     def __init__(self) -> None:
