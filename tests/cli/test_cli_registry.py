@@ -5,7 +5,7 @@ import json
 import pytest
 
 from registries_made import package
-from served import Served
+from served_registry import Served
 from typed_commands import typed
 
 pytest.importorskip("fastapi", reason="needs isorun[server]")

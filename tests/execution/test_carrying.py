@@ -244,6 +244,11 @@ def test_a_training_that_wants_a_terminal_is_told_that_there_is_none(make_job, l
     assert record.reason.endswith("isorun run … -- script -qec 'COMMAND' /dev/null)")
 
 
+@pytest.mark.parametrize(("so_far", "seconds"), [(0.0, 0.1), (10.0, 0.1), (30.0, 0.3), (50.0, 0.5), (86400.0, 0.5)])
+def test_output_gathers_longer_the_longer_a_run_takes_so_that_times_of_lines_are_known_to_a_hundredth(so_far, seconds):
+    assert carrying._gathering_seconds(so_far) == pytest.approx(seconds)
+
+
 def test_another_error_has_no_remedy(make_job, local):
     record = execute(local(), make_job(script="raise ValueError('No module named x')"))
     assert record.reason == "exit code 1: ValueError: No module named x"

@@ -12,7 +12,7 @@ from isorun.registries import Client
 from isorun.registry.opening import Registry
 from isorun.registry.verifying import verify_registry
 from registries_made import package, tokens
-from served import Served
+from served_registry import Served
 
 pytestmark = [pytest.mark.long, pytest.mark.chaos, pytest.mark.alone]
 KILLS, PUSHERS = 8, 3

@@ -1,4 +1,4 @@
-"""A registry behind its gate, with three users."""
+"""A registry behind its gate, with three users; a store with studies to show, and an app over it without a socket."""
 
 import os
 import tempfile
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from asking import REACHED, Asker, all_doors
+from shown_studies import packed, shown_store
 
 from isorun.registry.checking import Checkers
 from isorun.registry.opening import Registry
@@ -43,3 +44,19 @@ def ask(registry):
 def users(registry, ask):
     """root administrates; ann and bob act for lab; carl is alone; reader has a token of ann's that only reads."""
     return {name: ask.with_token(token) for name, token in tokens(registry).items()}
+
+
+@pytest.fixture(scope="session")
+def shown_places(tmp_path_factory):
+    """A store with three studies, and a package of one of them."""
+    folder = tmp_path_factory.mktemp("lab")
+    place = shown_store(folder)
+    return [str(place), str(packed(folder, place))]
+
+
+@pytest.fixture(scope="session")
+def client(shown_places):
+    from served import served
+
+    with served(shown_places) as client:
+        yield client
