@@ -8,7 +8,7 @@ from isorun.registry.opening import Registry
 from isorun.serving import registry_shelf
 from isorun.serving.registry_shelf import RegistryShelf
 from isorun.testing.shelf_contract import ShelfContract
-from registries_made import package, push
+from registries_made import package, push, viewers
 
 NAME = "lab/digits/toy"
 
