@@ -81,6 +81,7 @@ __all__ = [
     "reuse_conditions",
     "run",
     "run_missing",
+    "runs_beyond",
     "runs_of",
     "session_of",
     "store_conditions",
@@ -421,7 +422,7 @@ def analyse_runs(study: Study | str | Path, *, store: Store = None) -> StudyResu
 def _analysed(study: Study, store: AbstractStore, beyond: Iterable[Cell] = ()) -> StudyResult:
     keyed = known_to(study, store)
     found = store.records(_ids(cells_of(keyed), beyond))
-    return analyse_records(keyed, found, (*_runs_beyond(keyed, store), *store_conditions(store)))
+    return analyse_records(keyed, found, (*runs_beyond(keyed, store), *store_conditions(store)))
 
 
 def analyse_kept(name: str, *, store: Store = None) -> StudyResult | None:
@@ -686,7 +687,7 @@ def beyond_the_study(more: str) -> tuple[Condition, ...]:
     return (Condition("beyond-the-study", message, next_step),)
 
 
-def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
+def runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
     """What decisions on this study made beyond it, as far as their kept plans say."""
     kept = store.documents(PLANS)
     names = kept.names()
