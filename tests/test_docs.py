@@ -68,6 +68,7 @@ def test_every_condition_has_its_place_in_the_docs(code):
             "frameworks",
             "ci",
             "trackers",
+            "replication",
             "pages",
         )
     )

@@ -1,7 +1,6 @@
 """The packages of a registry as a shelf: what each viewer sees of them, and who replicated them."""
 
 import pytest
-from registries_made import package, people, push
 
 from isorun.errors import InputError, NothingRecorded
 from isorun.registry import EVERYTHING, STRANGER
@@ -9,6 +8,7 @@ from isorun.registry.opening import Registry
 from isorun.serving import registry_shelf
 from isorun.serving.registry_shelf import RegistryShelf
 from isorun.testing.shelf_contract import ShelfContract
+from registries_made import package, push, viewers
 
 NAME = "lab/digits/toy"
 
@@ -29,7 +29,7 @@ class TestRegistryShelf(ShelfContract):
 
     def make_shelf(self, folder):
         self.registry = Registry(folder / "registry", checkers=self.checkers)
-        self.users = people(self.registry)
+        self.users = viewers(self.registry)
         push(self.registry, self.users["ann"], NAME, package(1))
         return RegistryShelf("registry", self.registry), f"{NAME}@1"
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PLANS",
+    "REPLAYS",
     "SEARCHES",
     "SEARCH_CLAIM",
     "STUDIES",
@@ -40,6 +41,8 @@ STUDY_PLACE: Final = frozenset({"folder", "file", "code"})
 """What a kept study has beside its declaration: where it lay when it was kept, and with which code."""
 PLANS: Final = "plans"
 SEARCHES: Final = "searches"
+REPLAYS: Final = "replays"
+"""Which runs were made again, and under which ids those are kept: they belong to no study."""
 SEARCH_CLAIM: Final = "search-"
 """What the name of a claim begins with that is a search's, while a trial of it is chosen: no cell, and no run."""
 WORKER_CLAIM: Final = "worker-"
@@ -206,7 +209,7 @@ class AbstractStore(abc.ABC):
 
     @abc.abstractmethod
     def documents(self, kind: str) -> AbstractDocuments:
-        """The documents of one kind: STUDIES, PLANS or SEARCHES."""
+        """The documents of one kind: STUDIES, PLANS, SEARCHES or REPLAYS."""
 
     @abc.abstractmethod
     def notes(self) -> tuple[Note, ...]:
