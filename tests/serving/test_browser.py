@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -191,14 +190,14 @@ def _tab_to(page, text):
 def test_every_control_is_reached_and_left_by_tab(browser, server):
     with Looked(browser, server, 1400, "light") as looked:
         page = looked.go(f"{STUDY}/compare?{SIDES}")
-        wanted = page.evaluate(
-            "document.querySelectorAll('a[href], input, select, button, summary, [tabindex=\"0\"]').length"
-        )
-        places = []
-        for _ in range(wanted + 5):
+        controls = page.locator("a[href], input, select, button, summary, [tabindex='0']").locator("visible=true")
+        controls.evaluate_all("all => all.forEach((one, place) => { one.dataset.place = place })")
+        wanted = {str(place) for place in range(controls.count())}
+        reached = set()
+        for _ in range(len(wanted) + 5):
             page.keyboard.press("Tab")
-            places.append(page.evaluate("document.activeElement.outerHTML.slice(0, 200)"))
-        assert len(set(places)) >= wanted * 0.8
+            reached.add(page.evaluate("document.activeElement.dataset.place"))
+        assert wanted <= reached
 
 
 def test_the_page_of_a_study_that_runs_follows_it(browser, tmp_path):
@@ -227,21 +226,3 @@ def test_the_page_of_a_study_that_runs_follows_it(browser, tmp_path):
         page.locator("#standing").wait_for(state="detached", timeout=30_000)
         assert looked.complaints == []
         own.terminate()
-
-
-def test_pages_come_within_a_second_of_the_command(served_places):
-    """By the CPU time of the whole server, the least of three: other work on the machine only ever adds."""
-    from urllib.request import urlopen
-
-    spent = []
-    for _ in range(3):
-        words = [sys.executable, "-m", "isorun", "serve", served_places[1][0], "--port", "0"]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as own:
-            address = own.stdout.readline().split()[0].rstrip(":")
-            with urlopen(f"{address}/") as answer:
-                assert answer.status == 200
-            fields = Path(f"/proc/{own.pid}/stat").read_text().rpartition(")")[2].split()
-            spent.append((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
-            own.terminate()
-        time.sleep(0.1)
-    assert min(spent) < 1.5

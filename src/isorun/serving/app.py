@@ -57,7 +57,7 @@ def _plain_app(doors: Sequence[Door]) -> Starlette:
     app.router.redirect_slashes = False
     for door in doors:
         app.router.routes.append(Route(door.path, door.answer, methods=[door.method]))
-        app.router.routes[-1].door = door  # type: ignore[attr-defined]
+        app.router.routes[-1].door = door
     return app
 
 

@@ -18,7 +18,7 @@ from isorun.serving.gate import viewer_of
 from isorun.serving.kept import AnalysedStudy, ShownStudies
 from isorun.serving.pages import Page
 from isorun.serving.pages.following import Followers, told
-from isorun.serving.pages.rendering import as_csv, as_html, as_json, static_file
+from isorun.serving.pages.rendering import STYLE_NAME, as_csv, as_html, as_json, static_file
 from isorun.serving.refusals import Refusal
 from isorun.serving.shelves import AbstractShelf
 
@@ -118,11 +118,12 @@ def _answer(shown: ShownStudies, prepare: Prepare, ending: str) -> Callable[[Req
 
 
 def _static(request: Request) -> Response:
-    found = static_file(request.path_params["name"])
+    name = request.path_params["name"]
+    found = static_file(name)
     if found is None:
         raise Refusal(404, "there is nothing here")
     kind, content = found
-    return Response(content, media_type=kind, headers=_FOR_GOOD)
+    return Response(content, media_type=kind, headers={} if name == STYLE_NAME else _FOR_GOOD)
 
 
 class _Pages:
