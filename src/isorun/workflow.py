@@ -279,7 +279,9 @@ def _left_in_slurm(study: Study, session: Session) -> tuple[Condition, ...]:
     from isorun.analysis.evidence import Condition, some
     from isorun.execution.slurm.standing import QUEUED, RUNNING, standing
 
-    cells = {cell.id for cell in cells_of(study, session.store.key)}
+    # What was left to the queue stays there; of what isorun was killed over, nobody else knows that it is there.
+    safe = {holder.cell_id for holder in session.store.holders() if holder.left}
+    cells = {cell.id for cell in cells_of(study, session.store.key)} - safe
     left = standing(session.run_folders, session.store.run_ids())
     there = [one for one in left if one.state in (QUEUED, RUNNING) and one.job.cell.id in cells]
     if not there:

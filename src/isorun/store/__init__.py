@@ -78,7 +78,7 @@ def __getattr__(name: str) -> Any:
 
 
 class Claim(abc.ABC):
-    """The right to execute one cell, held until `release` or the death of the process."""
+    """The right to execute one cell, held until `release` or the death of the process, or beyond it after `leave`."""
 
     cell_id: str
     attempt: int
@@ -87,16 +87,28 @@ class Claim(abc.ABC):
     def release(self) -> None:
         """Give the right back; giving it back twice is nothing, also when a later attempt has it by then."""
 
+    def leave(self) -> None:
+        """Go, while the run goes on without this process: a job in a cluster's queue.
+
+        The cell is nobody's but of who takes this very attempt again (`AbstractStore.claim_again`), on any machine and
+        however long that takes. The base gives the right back: then another attempt may begin beside the run.
+        """
+        self.release()
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a claim now. since: when it was claimed, ISO 8601 in UTC."""
+    """Who holds a claim now. since: when it was claimed, ISO 8601 in UTC.
+
+    left: the process has gone, and its run goes on (`Claim.leave`).
+    """
 
     cell_id: str
     attempt: int
     host: str
     pid: int
     since: str
+    left: bool = False
 
 
 class AbstractDocuments(abc.ABC):
@@ -186,7 +198,10 @@ class AbstractStore(abc.ABC):
 
     @abc.abstractmethod
     def holders(self) -> Sequence[Holder]:
-        """Who holds a claim now, in this process or in another; holders that died are not among them."""
+        """Who holds a claim now, in this process or in another, or has left it; holders that died are not among them.
+
+        Of a claim that was left, which can be taken again, the one who left it.
+        """
 
     @abc.abstractmethod
     def finish(self, record: RunRecord) -> None:
