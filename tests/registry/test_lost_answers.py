@@ -40,7 +40,7 @@ def test_what_was_done_and_not_told_is_not_done_twice(cut, monkeypatch):
     for name, change in changes.items():
         if name == "yanked":  # else the line would be cut while it is looked for
             found = registry.index.version(who["ann"], wanted)
-            monkeypatch.setattr(registry.index, "version", lambda *_: found)
+            monkeypatch.setattr(registry.index, "version", lambda *_, found=found: found)
         lines = verify_registry(registry).head.line
         proxy.swallow = b"COMMIT"
         change()
