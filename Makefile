@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-# Tests run in as many processes as there are cores; who has done his takes half of what another has left, so that no
-# long file comes last. Those marked alone run afterwards, one by one.
-WORKERS ?= auto
+# Tests run in three processes for two cores, since a third of their time they wait; who has done his takes half of what
+# another has left, so that no long file comes last. Those marked alone run afterwards, one by one.
+WORKERS ?= $(shell echo $$(( ($$(nproc 2>/dev/null || echo 2) * 3 + 1) / 2 )))
 PARALLEL := -n $(WORKERS) --dist worksteal
 # The files that have such tests: to collect all of them once more takes longer than these tests.
 ALONE = $(shell grep -rlF mark.alone tests --include='test_*.py')

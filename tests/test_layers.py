@@ -25,7 +25,7 @@ LAYERS = [
     {"showing"},
     {"zoo"},
     {"report"},
-    {"diagnose"},
+    {"diagnose", "registries"},
     {"packages"},
     {"execution", "store", "analysis"},
     {"environments", "sources"},

@@ -2,6 +2,7 @@
 
     a store           .isorun-main, postgresql://lab/isorun: the study of the same name there, or the one that is named
     a package         main.isorun: the study in it, whatever it is called (docs/packages.md)
+    of a registry     registry:lab/cifar10/resnet56@3: the package of this name (docs/registry.md)
     a study           main/study.toml with the store beside it, or the name of one that the study's own store keeps
     a table           main.csv, main.parquet: a row a run, with the columns approach, config, environment, level, seed
     in Python         an outcome, records, a study, a list of numbers, a frame
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import InputError, IsorunError, known_names
+from isorun.packages.names import PREFIX
 from isorun.session import (
     Store,
     folder_of,
@@ -84,6 +86,10 @@ def open_runs(given: Any, *, like: Study | None = None, store: Store = None, stu
 
 def _named(name: str, like: Study | None, store: Store, study: str | None) -> KnownRuns:
     """What a text names: each kind is told by what is there, and none is made."""
+    if name.startswith(PREFIX):
+        from isorun.registries import fetched  # noqa: PLC0415 - for those who ask one
+
+        return replace(_named(str(fetched(name)), like, store, study), place=name)
     path = Path(name)
     if path.suffix == ".toml":
         with opened(path) as (declared, place):
@@ -107,7 +113,7 @@ def _named(name: str, like: Study | None, store: Store, study: str | None) -> Kn
     raise InputError(
         f"there is no baseline {name!r}",
         found=f"neither a file nor a store, and no study of this name among {known_names(name, names)}",
-        allowed="a store (.isorun-main, postgresql://…), a package (main.isorun), a study file or name, a table",
+        allowed="a store (.isorun-main, postgresql://…), a package (main.isorun, registry:…), a study, a table",
         hint="isorun run study.toml --store .isorun-main on the main branch makes one",
     )
 

@@ -3,9 +3,10 @@
     with open_session("runs", "local", ExecutorOptions(Path("runs/runs"), jobs=4)) as session: …
 
 A store is a folder (`runs`, `folder:///data/runs`), a PostgreSQL database (`postgresql://lab/isorun`), or a URL whose
-scheme some distribution brings (entry-point group `isorun.stores`). A package (`resnet56.isorun`) is a study and a
-store to read from. An executor is `local`, `ray`, `slurm`, or a name that some distribution brings
-(`isorun.executors`), alone or as the scheme of a URL that tells it more (`slurm://gpu?account=x`).
+scheme some distribution brings (entry-point group `isorun.stores`). A package (`resnet56.isorun`,
+`registry:lab/cifar10/resnet56@3`) is a study and a store to read from. An executor is `local`, `ray`, `slurm`, or a
+name that some distribution brings (`isorun.executors`), alone or as the scheme of a URL that tells it more
+(`slurm://gpu?account=x`).
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ PACKAGE_SUFFIX: Final = ".isorun"
 _CLOSE: Final = 5
 _FIRST_SHOWN: Final = 10
 _FOLDER: Final = "folder"
+_REGISTERED: Final = "registry:"
 _POSTGRES: Final = ("postgresql", "postgres")
 _LOCAL: Final = "local"
 _RAY: Final = "ray"
@@ -340,6 +342,10 @@ def opened(source: str | Path | Study | None, store: Store = None) -> Iterator[t
             found=f"{source!r:.60}",
             allowed="a study file, the name of an earlier study, or an isorun.Study",
         )
+    if isinstance(source, str) and source.startswith(_REGISTERED):
+        from isorun.registries import fetched
+
+        source = fetched(source)
     path = Path(source or "")
     if path.suffix == ".toml" and path.is_file():
         yield load_study(path), store

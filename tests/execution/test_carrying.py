@@ -240,8 +240,13 @@ def test_a_signal_that_comes_while_runs_are_registered_is_heard():
 @pytest.mark.parametrize("script", ["os.get_terminal_size()", "subprocess.run(['stty', 'size'], check=True)"])
 def test_a_training_that_wants_a_terminal_is_told_that_there_is_none(make_job, local, script):
     record = execute(local(), make_job(script=f"import os, subprocess\n{script}\n"))
-    assert "(it asked for a terminal, and runs have none: look for its option to do without, or " in record.reason
+    assert "(it asked for a terminal, and isorun has none to give: look for its option" in record.reason
     assert record.reason.endswith("isorun run … -- script -qec 'COMMAND' /dev/null)")
+
+
+@pytest.mark.parametrize(("so_far", "seconds"), [(0.0, 0.1), (10.0, 0.1), (30.0, 0.3), (50.0, 0.5), (86400.0, 0.5)])
+def test_output_gathers_longer_the_longer_a_run_takes_so_that_times_of_lines_are_known_to_a_hundredth(so_far, seconds):
+    assert carrying._gathering_seconds(so_far) == pytest.approx(seconds)
 
 
 def test_another_error_has_no_remedy(make_job, local):

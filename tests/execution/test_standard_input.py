@@ -1,7 +1,11 @@
 """Standard input: every run gets the whole of it, and none is held up by it."""
 
+import errno
+import fcntl
 import hashlib
 import os
+import struct
+import termios
 import threading
 import time
 from dataclasses import replace
@@ -14,6 +18,7 @@ from isorun.execution import Job
 from isorun.execution.assemble import lost_record
 from isorun.execution.resources import StandardInput, read_another_input
 from isorun.study.cells import Cell, Level
+from isorun.testing.executor_contract import execute
 
 
 @pytest.fixture
@@ -127,12 +132,63 @@ def test_a_device_that_never_ends_is_refused_by_its_name(path, copied):
     os.close(fd)
 
 
-def test_a_terminal_and_a_closed_input_are_not_copied(copied):
-    terminal, other = os.openpty()
-    assert copied(terminal).open() is None
-    os.close(terminal)
-    os.close(other)
-    assert copied(terminal).open() is None
+@pytest.fixture
+def terminal():
+    keyboard, made = os.openpty()
+    fcntl.ioctl(made, termios.TIOCSWINSZ, struct.pack("HHHH", 31, 97, 0, 0))
+    yield made, keyboard
+    os.close(made)
+    os.close(keyboard)
+
+
+def test_of_a_terminal_every_run_has_one_of_its_own_at_which_nobody_types(terminal, copied):
+    given, keyboard = terminal
+    os.write(keyboard, b"for isorun\n")
+    first, second = copied(given).open(), copied(given).open()
+    assert os.ttyname(first.fd) not in {os.ttyname(second.fd), os.ttyname(given)}
+    assert os.get_terminal_size(first.fd) == (97, 31)
+    assert [os.read(first.fd, 100) for _ in range(3)] == [b"", b"", b""]
+    assert not first.was_read()
+    assert not copied(given).is_there
+    first.close()
+    second.close()
+    assert os.read(given, 100) == b"for isorun\n"
+
+
+def test_where_there_are_no_terminals_left_the_input_is_empty(terminal, copied, monkeypatch):
+    def none_left():
+        raise OSError(errno.ENOSPC, "no pseudo-terminal is left")
+
+    monkeypatch.setattr(os, "openpty", none_left)
+    assert copied(terminal[0]).open() is None
+
+
+def test_a_closed_input_is_not_copied(copied):
+    reading, writing = os.pipe()
+    os.close(reading)
+    os.close(writing)
+    assert copied(reading).open() is None
+
+
+ASKS_A_TERMINAL = """
+import os, shutil, subprocess
+size = subprocess.run(["stty", "size"], check=True, stdout=subprocess.PIPE, text=True).stdout
+try:
+    input()
+except EOFError:
+    print("nobody types")
+print("size", size.strip(), tuple(os.get_terminal_size()), shutil.get_terminal_size().columns)
+"""
+
+
+@pytest.mark.parametrize("launch", ["fresh", "warm"])
+def test_a_training_that_asks_for_the_size_of_its_terminal_is_told_that_of_isoruns(
+    launch, local, make_job, terminal, copied
+):
+    executor = local(launch=launch, standard_input=copied(terminal[0]))
+    record = execute(executor, make_job(script=ASKS_A_TERMINAL))
+    assert record.log_tail == "nobody types\nsize 31 97 (97, 31) 97"
+    assert "stdin" not in record.environment["requested"]
 
 
 def test_a_pipe_that_brings_nothing_is_not_copied(pipe, copied):

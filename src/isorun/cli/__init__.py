@@ -253,6 +253,12 @@ def declare_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as JSON, for machines")
 
 
+def declare_registry(parser: argparse.ArgumentParser) -> None:
+    """Which registry is asked."""
+    about = "the registry (default: ISORUN_REGISTRY, or the one that was logged in to last)"
+    parser.add_argument("--registry", metavar="URL", help=about)
+
+
 def declare_figure(parser: argparse.ArgumentParser, what: str) -> None:
     """The option of commands that can draw their result."""
     parser.add_argument("--figure", metavar="FILE", help=f"draw {what}: .svg, or .pdf and .png with isorun[figures]")
@@ -454,6 +460,10 @@ def duration(seconds: float) -> str:
     return f"{minutes:.0f} min" if minutes < 99.5 else f"{hours:.1f} h"
 
 
+_DOING: Final = {"push": "sending", "pull": "receiving"}
+"""What commands do while they are waited for, where that is not computing."""
+
+
 class Waiting:
     """Tells of one computation from a thread of its own, so that the computation need not know of it."""
 
@@ -482,7 +492,7 @@ class Waiting:
 
     def line(self, elapsed: float) -> str:
         """What is said after so many seconds."""
-        text = f"isorun {self._what}: computing for {duration(elapsed)}"
+        text = f"isorun {self._what}: {_DOING.get(self._what, 'computing')} for {duration(elapsed)}"
         if not self._share:
             return text
         return f"{text}, {self._share:.0%} done, about {duration(elapsed * (1 / self._share - 1))} left"

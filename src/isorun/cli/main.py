@@ -61,6 +61,11 @@ COMMANDS: Final = {
     "pack": "one file that holds a study: runs, environment, code; the same study, the same bytes",
     "verify": "is a package whole, what is in it, and who signed it?",
     "keys": "keys to sign packages with, and keys of others that you trust",
+    "login": "keep a token for a registry",
+    "push": "give a package to a registry, where others find it by name",
+    "pull": "get a package from a registry, every byte checked",
+    "search": "find packages in a registry",
+    "registry": "versions, users and tokens of a registry; is one whole?",
     "serve": "pages and an API over stores and packages, on this machine or for a lab",
     "store": "is a store whole? verify it, repair it, share it with a group",
     "scan": "show which metrics would be read from a training's output, or from a run of it",
@@ -68,7 +73,7 @@ COMMANDS: Final = {
 _COMPUTATIONS: Final = frozenset(
     {
         *("report", "summarize", "compare", "mixed", "power", "claim", "rank", "factors", "agree"),
-        *("import", "export", "pack", "verify"),
+        *("import", "export", "pack", "verify", "push", "pull"),
     }
 )
 """Commands that may take long without a progress of their own."""
@@ -178,7 +183,7 @@ def _refuse_empty(parser: argparse.ArgumentParser, options: argparse.Namespace) 
 
 def _hide_passwords(options: argparse.Namespace) -> None:
     """From here on the place of a store has no password, whatever is said or kept of it; it is opened with it."""
-    for name in ("store", "stores", "baseline"):
+    for name in ("store", "stores", "baseline", "index", "places"):
         given = getattr(options, name, None)
         if given and "://" in str(given):
             from isorun.store import shown_place

@@ -345,8 +345,8 @@ def _remedy(ended: Ended) -> str:
         return " (it asked for a line of input: give its answers to every run: isorun run … < FILE)"
     if _NO_TERMINAL.search(ended.log_tail[-_TAIL_SEARCHED:]):
         return (
-            " (it asked for a terminal, and runs have none: look for its option to do without, or give it one: "
-            "isorun run … -- script -qec 'COMMAND' /dev/null)"
+            " (it asked for a terminal, and isorun has none to give: look for its option to do without, or give it "
+            "one: isorun run … -- script -qec 'COMMAND' /dev/null)"
         )
     python = ended.events.start.get("executable") or ended.made.get("python")
     missing = _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:])

@@ -86,8 +86,11 @@ if TYPE_CHECKING:
 __all__ = ["Workbench", "Workshop", "carry_out", "new_folder"]
 
 _READ_BYTES: Final = 1 << 18
-# Who prints line after line is read this seldom: to wake up for a line takes twenty times as long as to read it.
+# Who prints line after line is read this seldom: to wake up for a line takes twenty times as long as to read it. The
+# longer a run has been going on, the more seldom: when a line came is known to a hundredth of that.
 _GATHER_SECONDS: Final = 0.1
+_GATHER_SHARE: Final = 0.01
+_GATHER_MOST_SECONDS: Final = 0.5
 # Who prints more than this between two looks is looked at sooner, before the pipe is full.
 _MUCH_BYTES: Final = 1 << 14
 _GATHER_MUCH_SECONDS: Final = 0.01
@@ -561,11 +564,12 @@ def watch(running: Running, output: Output, limit: float | None, tell_rows: Call
     while True:
         ready = {fd for fd, _ in poll.poll(_milliseconds(min(tell_at, deadline or tell_at)))}
         if running.output_fd in ready:
-            count = _read_once(running.output_fd, output, began)
+            count, now = _read_once(running.output_fd, output, began), time.monotonic()
+            gathering = _gathering_seconds(now - began)
             if count == 0:
                 poll.unregister(running.output_fd)
-            elif time.monotonic() - read_at < _GATHER_SECONDS:
-                status.poll(1000 * _gathering_seconds(count or 0))
+            elif now - read_at < gathering:
+                status.poll(1000 * min(gathering, _seconds_until_full(count or 0)))
             read_at = time.monotonic()
         if running.status_fd in ready and (ended := running.exit()):
             _drain(running.output_fd, output, began)
@@ -580,11 +584,16 @@ def watch(running: Running, output: Output, limit: float | None, tell_rows: Call
             tell_at = now + _ROWS_SECONDS
 
 
-def _gathering_seconds(count: int) -> float:
-    """How long to let output gather, by how much has since the last look."""
+def _gathering_seconds(so_far: float) -> float:
+    """How long to let output gather, by how long the run has been going on."""
+    return min(max(_GATHER_SECONDS, _GATHER_SHARE * so_far), _GATHER_MOST_SECONDS)
+
+
+def _seconds_until_full(count: int) -> float:
+    """How long the pipe has room at least, by how much has come since the last look."""
     if count >= _READ_BYTES:
         return 0.0
-    return _GATHER_MUCH_SECONDS if count >= _MUCH_BYTES else _GATHER_SECONDS
+    return _GATHER_MUCH_SECONDS if count >= _MUCH_BYTES else _GATHER_MOST_SECONDS
 
 
 def _milliseconds(until: float) -> float:

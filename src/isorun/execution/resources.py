@@ -5,11 +5,13 @@ CPUs are divided once, into slots that never overlap and never change size while
 same number of CPUs whether it runs alone or beside others. Devices are lent too, but where there are fewer than runs
 they are shared, and the record says so.
 
-Of standard input that isorun was given every run gets a copy of the whole. A terminal is not passed on, and neither is
-nothing: those runs find an empty input. A device that never ends (/dev/zero) is refused. A file is copied when the
-first run starts, from where it stands, and stays where it stands for whoever reads it next. A pipe is copied while it
-comes: a run that reads it waits for more just as it would without isorun, and one that does not is never held up.
-Whether a run read it, the place says at which its own copy stands when it has ended.
+Of standard input that isorun was given every run gets a copy of the whole. Of a terminal it gets one of its own, of the
+same size, at which nobody types: who asks how wide it is (`stty size`) is answered, who waits for a line finds the end,
+and what is typed belongs to isorun. Where there is nothing, runs find an empty input. A device that never ends
+(/dev/zero) is refused. A file is copied when the first run starts, from where it stands, and stays where it stands for
+whoever reads it next. A pipe is copied while it comes: a run that reads it waits for more just as it would without
+isorun, and one that does not is never held up. Whether a run read it, the place says at which its own copy stands when
+it has ended.
 """
 
 from __future__ import annotations
@@ -346,17 +348,26 @@ MOST_BYTES: Final = 1 << 28
 # The key in `environment.requested` of a record under which the input that the run read is known.
 STDIN: Final = "stdin"
 _PIECE_BYTES: Final = 1 << 16
+_END_OF_INPUT: Final = b"\x04"
+_ENDS: Final = 1000
+"""So often a run may ask its terminal for a line and find the end; then it waits, as at a terminal it would."""
 
 
 class InputCopy:
-    """One run's own copy of standard input. fd: what it reads from, which must stay open here until it has ended."""
+    """One run's own copy of standard input. fd: what it reads from, which must stay open here until it has ended.
 
-    def __init__(self, fd: int, fed: _Fed | None = None) -> None:
+    keyboard: the other end, where that is a terminal.
+    """
+
+    def __init__(self, fd: int, fed: _Fed | None = None, keyboard: int | None = None) -> None:
         self.fd = fd
         self._fed = fed
+        self._keyboard = keyboard
 
     def was_read(self) -> bool:
         """Whether the run took anything of it, as far as the place it stands at can tell."""
+        if self._keyboard is not None:
+            return False  # nothing is typed there
         if self._fed is None:
             return os.lseek(self.fd, 0, os.SEEK_CUR) > 0
         return self._fed.taken(self.fd) > 0
@@ -364,6 +375,8 @@ class InputCopy:
     def close(self) -> None:
         """Let go of it; nothing more is written into it."""
         os.close(self.fd)
+        if self._keyboard is not None:
+            os.close(self._keyboard)
         if self._fed is not None:
             self._fed.end()
 
@@ -429,9 +442,9 @@ class StandardInput:
         return bool(self._kind)
 
     def open(self) -> InputCopy | None:
-        """A new copy that is read from its start; None where there is nothing to read."""
+        """A new copy that is read from its start, or a terminal at which nobody types; None where there is nothing."""
         if not self._kind:
-            return None
+            return _terminal_like(self._fd) if os.isatty(self._fd) else None
         with self._grown:
             self.check()
             self._begin()
@@ -538,6 +551,21 @@ class StandardInput:
             if self._copy is not None:
                 self._copy.close()
             self._grown.notify_all()
+
+
+def _terminal_like(fd: int) -> InputCopy | None:
+    """A terminal of the same size at which nobody types, and nobody's controlling one; None where none can be had."""
+    try:
+        keyboard, terminal = os.openpty()
+    except OSError:
+        return None  # a machine without pseudo-terminals, or with none left
+    settings = termios.tcgetattr(terminal)
+    settings[3] &= ~termios.ECHO
+    termios.tcsetattr(terminal, termios.TCSANOW, settings)
+    size = fcntl.ioctl(fd, termios.TIOCGWINSZ, bytes(8))
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
+    os.write(keyboard, _END_OF_INPUT * _ENDS)
+    return InputCopy(terminal, keyboard=keyboard)
 
 
 def _sha256_of(fd: int) -> str:

@@ -9,8 +9,9 @@ To add pages: give `gated` their doors, in `cli/serve.py` and nowhere else.
 from __future__ import annotations
 
 import contextlib
+import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import uvicorn
@@ -41,15 +42,8 @@ def gated(
     identify: Identify = lambda _: None,
     stranger: Viewer = STRANGER,
     cookie: str = "isorun",
-    at_end: Callable[[], None] = lambda: None,
 ) -> Gate:
-    """These doors, each open to whom it says, and nothing else. at_end: what is closed when the server ends."""
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Any) -> Any:
-        yield
-        at_end()
-
+    """These doors, each open to whom it says, and nothing else."""
     app = FastAPI(
         title="isorun",
         version=__version__,
@@ -58,7 +52,6 @@ def gated(
         redoc_url=None,
         redirect_slashes=False,
         telemetry=_SILENT,
-        lifespan=lifespan,
     )
     for kind in (Refusal, IsorunError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _refused)
@@ -132,10 +125,11 @@ def listen(app: Gate, listener: socket.socket) -> None:
         proxy_headers=False,
         server_header=False,
         ws="none",
-        lifespan="on",
+        lifespan="off",
         limit_concurrency=_MOST_AT_ONCE,
         h11_max_incomplete_event_size=_LONGEST_HEADERS,
         timeout_graceful_shutdown=5,
     )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does, once all is answered
     with contextlib.suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[listener])

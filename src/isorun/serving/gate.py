@@ -28,7 +28,7 @@ from isorun.serving.bodies import bounded, gathered, refuse_encodings
 from isorun.serving.failures import Failures
 from isorun.serving.refusals import Refusal, refusal_of, tell, wants_page
 
-__all__ = ["HEADERS", "Gate", "Reached", "door_of", "viewer_of"]
+__all__ = ["HEADERS", "Gate", "Reached", "door_of", "failed", "viewer_of"]
 
 ASGIScope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -60,7 +60,7 @@ _LONGEST_PATH: Final = 2000
 _LONGEST_TOKEN: Final = 200
 _UNFIT: Final = re.compile(r"[\x00-\x1f\x7f\\]|(?:^|/)\.{1,2}(?:/|$)|//")
 _ENCODED: Final = re.compile(rb"%(?:2f|5c|00|2e%2e|0[0-9a-f]|1[0-9a-f]|7f)", re.IGNORECASE)
-_VIEWER, _DOOR = "isorun.viewer", "isorun.door"
+_VIEWER, _DOOR, _FAILED = "isorun.viewer", "isorun.door", "isorun.failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Gate:
         refuse_encodings(headers, most)
         scope[_VIEWER], scope[_DOOR] = viewer, door
         if door.guarded:
-            scope["isorun.failed"] = lambda: self._failures.count(who)
+            scope[_FAILED] = lambda: self._failures.count(who)
         return bounded(receive, most) if door.streamed else await gathered(receive, most)
 
     def _matching(self, scope: ASGIScope) -> Any:
@@ -193,6 +193,11 @@ def viewer_of(request: Any) -> Viewer:
     """Who asks, as the gate knows it."""
     viewer: Viewer = request.scope[_VIEWER]
     return viewer
+
+
+def failed(request: Any) -> None:
+    """Count that whoever came through a guarded door could not say who he is."""
+    request.scope[_FAILED]()
 
 
 def door_of(request: Any) -> Door:

@@ -50,8 +50,8 @@ CREATE TABLE IF NOT EXISTS migrations (
 );
 """
 
-_STEPS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {2: add_checksums}
-"""What a migration does besides its SQL, in the same transaction."""
+_STEPS: Final[Mapping[str, Callable[[sqlite3.Connection], None]]] = {"checksums": add_checksums}
+"""What a migration does besides its SQL, in the same transaction, by its name: other databases have numbers, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +212,8 @@ def _apply_migrations(connection: sqlite3.Connection, migrations: Sequence[Migra
     for migration in migrations:
         try:
             connection.executescript(f"BEGIN IMMEDIATE;{_HISTORY}{migration.sql}")
-            if migration.number in _STEPS:
-                _STEPS[migration.number](connection)
+            if migration.name in _STEPS:
+                _STEPS[migration.name](connection)
             connection.execute(
                 "INSERT INTO migrations (number, name, checksum) VALUES (?, ?, ?)",
                 (migration.number, migration.name, migration.checksum),

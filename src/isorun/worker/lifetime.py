@@ -47,6 +47,7 @@ def _start(warm: bool) -> None:
     activate(recorder)
     api.install_stand_in()
     _print_lines_at_once()
+    _ask_input_for_the_size_of_the_terminal()
     guarded(asked.folder, "claim of the run folder", recorder.begin)()
     _die_of_interrupt_at_exit()
     follow_imports()
@@ -71,6 +72,20 @@ def _print_lines_at_once() -> None:
     out = sys.stdout
     if hasattr(out, "reconfigure") and not out.line_buffering:
         out.reconfigure(line_buffering=True)
+
+
+def _ask_input_for_the_size_of_the_terminal() -> None:
+    """As on a terminal: output is a pipe, which has no size; standard input is a terminal where isorun has one."""
+    of_terminal = os.get_terminal_size
+
+    @functools.wraps(of_terminal)
+    def get_terminal_size(fd: int = 1, /) -> os.terminal_size:
+        try:
+            return of_terminal(fd)
+        except OSError:
+            return of_terminal(0 if fd in (1, 2) else fd)
+
+    os.get_terminal_size = get_terminal_size
 
 
 def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> None:

@@ -1,0 +1,116 @@
+"""The audit log: one line for each change, written with it, each with the hash of the one before.
+
+Whoever alters, removes or inserts a line breaks the chain from there on, unless he makes all later lines again. So the
+last hash is worth writing down elsewhere: `verify` with that head finds a log that was made anew or cut at its end.
+No line holds a token, or what a package says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from isorun.errors import RegistryError
+from isorun.packages.canonical import jcs
+from isorun.registry.database import AbstractDatabase, Rows
+
+__all__ = ["AuditLine", "Head", "append", "lines", "now", "verify_chain"]
+
+_FIRST: Final = "0" * 64
+_COLUMNS: Final = "line, at, user_name, action, subject, details, previous, hash"
+_AT_ONCE: Final = 1000
+
+
+def now() -> str:
+    """What time it is, as the index writes times."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The end of the log: how many lines there are, and the hash of the last one."""
+
+    line: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.hash}"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """Who did what to what, and when. details: canonical JSON."""
+
+    line: int
+    at: str
+    user: str
+    action: str
+    subject: str
+    details: str
+    previous: str
+    hash: str
+
+    def expected_hash(self) -> str:
+        """What the hash has to be, of everything else in the line."""
+        content = [self.line, self.at, self.user, self.action, self.subject, self.details, self.previous]
+        return hashlib.sha256(jcs(content)).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        names = ("line", "at", "user", "action", "subject", "details", "previous", "hash")
+        return {name: getattr(self, name) for name in names}
+
+
+def append(rows: Rows, by: str, action: str, subject: str, /, **details: object) -> None:
+    """One more line, in the transaction of the change that it tells of."""
+    last = rows.one("SELECT line, hash FROM audit ORDER BY line DESC LIMIT 1") or (0, _FIRST)
+    said = jcs(details).decode()
+    line = AuditLine(int(last[0]) + 1, now(), by, action, subject, said, str(last[1]), "")
+    rows.all(
+        f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - ours
+        *(line.line, line.at, line.user, line.action, line.subject, line.details, line.previous, line.expected_hash()),
+    )
+
+
+def lines(database: AbstractDatabase, after: int = 0, most: int = _AT_ONCE) -> list[AuditLine]:
+    """The lines behind this one, in order."""
+    question = f"SELECT {_COLUMNS} FROM audit WHERE line > ? ORDER BY line LIMIT ?"  # noqa: S608
+    return [AuditLine(*row) for row in database.read(lambda rows: rows.all(question, after, most))]
+
+
+def verify_chain(database: AbstractDatabase, known: Head | None = None) -> Head:
+    """The head of a log that is whole; RegistryError says what is not. known: an earlier one, which has to be in it."""
+    previous, count = _FIRST, 0
+    for line in _all_lines(database):
+        count += 1
+        if line.line != count:
+            raise _broken(count, f"line {line.line}", "lines are missing, or stand in another order")
+        if line.previous != previous or line.hash != line.expected_hash():
+            raise _broken(count, f"hash {line.hash[:16]}…", "it was changed, or the one before it was")
+        previous = line.hash
+        if known is not None and known.line == count and known.hash != line.hash:
+            raise _broken(
+                count, f"hash {line.hash[:16]}…", f"{known.hash[:16]}… was written down: the log was made anew"
+            )
+    if known is not None and known.line > count:
+        raise _broken(count, f"{count} lines", f"there were {known.line}: the log was cut")
+    return Head(count, previous)
+
+
+def _all_lines(database: AbstractDatabase) -> Iterator[AuditLine]:
+    last = 0
+    while found := lines(database, last):
+        yield from found
+        last = found[-1].line
+
+
+def _broken(line: int, found: str, why: str) -> RegistryError:
+    return RegistryError(
+        f"the audit log does not hold together at line {line}",
+        found=f"{found}; {why}",
+        allowed="lines that were only added to",
+        hint="compare with a backup, and ask who could write to the index",
+    )

@@ -1,0 +1,66 @@
+"""A registry that is open: its index, its files and the processes that verify packages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from isorun.errors import PackageError, RegistryError, needs_linux
+from isorun.packages.names import Wanted
+from isorun.registry import Viewer
+from isorun.registry.blobs import Blobs, Incoming
+from isorun.registry.checking import Checkers
+from isorun.registry.database import open_database
+from isorun.registry.index import Index, Pushed, Received
+from isorun.registry.people import People
+from isorun.store.files import Files, reported
+
+__all__ = ["LARGEST", "Registry"]
+
+LARGEST: Final = 512 * 2**20
+"""How large a pushed package may be, unless the server is told otherwise."""
+
+
+class Registry:
+    """The registry in a folder. index: the URL of a PostgreSQL that has its index; else it is a SQLite file there.
+
+    checkers: what verifies packages, where several registries share it.
+    """
+
+    def __init__(
+        self, folder: str | Path, index: str = "", *, create: bool = True, checkers: Checkers | None = None
+    ) -> None:
+        needs_linux("a registry")
+        self.folder = Path(folder)
+        if not create and not (self.folder / "blobs").is_dir():
+            hint = "isorun serve --registry FOLDER makes one"
+            raise RegistryError(f"there is no registry in {self.folder}", hint=hint)
+        with reported("opening the registry", self.folder):
+            Files().ensure_folder(self.folder)
+        self.blobs = Blobs(self.folder)
+        self.database = open_database(self.folder, index)
+        self.index = Index(self.database)
+        self.people = People(self.database)
+        self._checkers = checkers or Checkers()
+        self._shares_checkers = checkers is not None
+
+    def push(
+        self, viewer: Viewer, wanted: Wanted, part: Incoming, *, replicates: str = "", public: bool = False
+    ) -> Pushed:
+        """Verify what was received, keep it and name it; when this returns, it is on the disk."""
+        part.received()
+        summary = self._checkers.check(part.path, part.size)
+        if summary["signature"] == "invalid":
+            raise PackageError("the signature of the package does not fit", hint="isorun pack signs it anew")
+        self.blobs.keep(part)
+        return self.index.add(viewer, wanted, Received(part.digest, part.size, summary, replicates, public))
+
+    def sweep(self) -> list[str] | None:
+        """Remove files that nothing names, left by pushes that were cut; None while somebody pushes."""
+        return self.blobs.sweep(self.index.digests)
+
+    def close(self) -> None:
+        """End what was started, and let go of all files."""
+        if not self._shares_checkers:
+            self._checkers.close()
+        self.database.close()
