@@ -1,4 +1,4 @@
-"""Pages of the documentation, typed as a reader types them: their files written, their commands run, one after the other.
+"""Pages of the documentation, typed as a reader types them: their files written, then their commands run.
 
 A file is a block after a line that ends with its name: `study.toml`:. A command is a line that begins with $ in a block
 of console; what follows it is what it prints. … stands for anything in a line, and on a line of its own for any lines.

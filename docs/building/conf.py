@@ -1,4 +1,4 @@
-"""How Sphinx makes the site of the pages in docs/: `make site`. The pages are plain Markdown, as they are read on GitHub."""
+"""How Sphinx makes a site of the pages in docs/: `make site`. They are plain Markdown, as GitHub shows it."""
 
 import re
 from pathlib import Path

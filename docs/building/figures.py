@@ -1,7 +1,7 @@
 """The figures of docs/statistics-explained.md, drawn by isorun: `python docs/building/figures.py docs/figures`.
 
-They show the runs of examples/moons, a fixed calculation, or a probability; nothing is drawn at random, so that the same
-files come out again.
+They show the runs of examples/moons, a fixed calculation, or a probability; nothing is drawn at random, so that
+the same files come out again.
 """
 
 from __future__ import annotations
@@ -39,21 +39,35 @@ def drawn() -> Iterator[Figure]:
     yield strip({"slow": SLOW, "fast": FAST}, "test accuracy (%)", name="explained-runs", title="Twelve runs of each")
     yield _spread_of_few()
     yield paired_change(
-        Pairs(np.array(SLOW), np.array(FAST)), "slow", "fast", "test accuracy (%)", name="explained-pairs", title="The same seeds"
+        Pairs(np.array(SLOW), np.array(FAST)),
+        "slow",
+        "fast",
+        "test accuracy (%)",
+        name="explained-pairs",
+        title="The same seeds",
     )
     yield power_figure(isorun.power(effect_size=1.0), name="explained-power")
-    yield sequential_path(
-        isorun.decide(FAST, SLOW, direction="higher"), "fast", "slow", name="explained-looks", title="Looking again"
-    )
+    yield _looks()
     yield _best_of()
     yield shares_figure(variance_shares(_model()), name="explained-shares")
+
+
+def _looks() -> Figure:
+    decision = isorun.decide(FAST, SLOW, direction="higher")
+    assert isinstance(decision, isorun.Decision)
+    return sequential_path(decision, "fast", "slow", name="explained-looks", title="Looking again")
 
 
 def _spread_of_few() -> Figure:
     rows = [ForestRow(f"{runs} runs", 1.0, sd_interval(1.0, runs, confidence=0.9)) for runs in (3, 5, 8, 12, 20, 50)]
     label = "true standard deviation, where the runs show 1"
     return forest(
-        rows, label, reference=1.0, level=0.9, name="explained-spread", title="What few runs leave open about the spread"
+        rows,
+        label,
+        reference=1.0,
+        level=0.9,
+        name="explained-spread",
+        title="What few runs leave open of the spread",
     )
 
 
@@ -63,7 +77,7 @@ def _best_of() -> Figure:
     return Figure(
         name="explained-best-of",
         title="The best of several runs of the same training",
-        sentence="How far the best of k runs lies above the mean of all runs there could be, with no improvement at all.",
+        sentence="How far the best of k runs lies above the mean of all there could be, with no improvement at all.",
         x=value_axis("runs, of which the best is reported", [0.0, 10.0], whole=True),
         y=value_axis("above the mean, in standard deviations", [0.0, 1.6]),
         data=Table(
