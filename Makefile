@@ -91,7 +91,7 @@ $(SITE)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 site: $(SITE)/.installed
-	$(SITE)/bin/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -c docs/building -d build/site-cache docs build/site
+	$(SITE)/bin/sphinx-build --quiet --jobs auto --fail-on-warning --keep-going --fresh-env -c docs/building -d build/site-cache docs build/site
 	$(SITE)/bin/python docs/building/links.py build/site
 
 lint: $(STAMP)
