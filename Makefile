@@ -47,7 +47,7 @@ test-simulations: $(STAMP)
 
 # Real engines, each started for the tests: SLURM, which root gets from Debian where it is not there. Its tests wait most
 # of their time, so that four processes, each with a cluster of its own, do not disturb each other.
-# Those of Ray, which pip gets, run one by one: a cluster is ten processes.
+# Those of Ray, which pip gets, run one by one: a cluster is ten processes. So does the study that travels from engine to engine.
 test-engines: $(STAMP)
 	@command -v slurmctld >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || \
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends slurmctld slurmd slurm-client >/dev/null; } || \
@@ -55,7 +55,7 @@ test-engines: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]' || \
 	  echo "Ray could not be installed: its tests are skipped" >&2
 	$(BIN)/python -m pytest -m 'engines and not slow' -rs -n 4 tests/engines/test_slurm*.py
-	$(BIN)/python -m pytest -m 'engines and not slow' -rs tests/engines/test_ray*.py
+	$(BIN)/python -m pytest -m 'engines and not slow' -rs tests/engines/test_ray*.py tests/engines/test_travelling.py
 
 # Environments really made, by pip and by uv where it is in PATH, and the example with packages of a registry.
 test-environments: $(STAMP)

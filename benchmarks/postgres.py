@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmark_jobs import spent
-from isorun.study.records import RunRecord, record_digest
+from isorun.study.records import RunRecord
 from store import declared, fill, made_record
 
 _WORKERS: Final = 8
@@ -113,7 +113,7 @@ def _fill_server(url: str, records: Sequence[RunRecord]) -> None:
         cursor.executemany("INSERT INTO isorun.cells (cell, attempt, finished) VALUES (%s, 1, true)", cells)
         with cursor.copy(f"COPY isorun.runs ({COLUMNS}) FROM STDIN") as copying:
             for record in records:
-                row, shared = packed_row(record, record_digest(record))
+                row, shared = packed_row(record)
                 parts |= shared
                 copying.write_row(row)
         cursor.executemany("INSERT INTO isorun.parts VALUES (%s, %s) ON CONFLICT DO NOTHING", [*parts.items()])

@@ -46,7 +46,7 @@ NAMES: Final = (
     "zoo_training",
     "zoo_pairs_and_episodes",
 )
-ELSEWHERE: Final = ("around", "containers", "repair.autokeras_searches")
+ELSEWHERE: Final = ("around", "containers", "ray_runs", "repair.autokeras_searches")
 """Need an environment that the others cannot share, or an engine: run only where they are named."""
 
 

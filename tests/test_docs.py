@@ -68,6 +68,8 @@ def test_every_condition_has_its_place_in_the_docs(code):
             "frameworks",
             "ci",
             "trackers",
+            "replication",
+            "pages",
         )
     )
     assert any(f"`{code}`" in page.read_text() for page in pages)

@@ -16,7 +16,7 @@ LAYERS = [
     {"cli"},
     {"serving"},
     {"registry"},
-    {"deciding", "bisecting", "checking", "claiming", "pricing", "reproducing", "share", "taking"},
+    {"deciding", "bisecting", "checking", "claiming", "comparing", "pricing", "reproducing", "share", "taking"},
     {"questions", "in_progress", "stopping", "describing", "stats", "baselines", "offers"},
     {"workflow"},
     {"repair"},
@@ -37,6 +37,7 @@ LAYERS = [
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 ANALYSIS = ROOT / "analysis"
 ANALYSIS_LAYERS = [
+    {"replications", "comparability"},
     {"factors", "descriptions", "checks"},
     {"studies", "planning", "comparison", "environments", "prices"},
     {"sequential", "leaderboards", "agreements"},

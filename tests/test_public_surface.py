@@ -15,6 +15,8 @@ import pytest
 import isorun
 from isorun import showing, stats
 from isorun.analysis import Told
+from isorun.analysis.replications import Replication, ReplicationRule
+from isorun.analysis.replications.replays import held_against
 from isorun.analysis.studies.bisection import Probed
 from isorun.errors import InputError, IsorunError
 from isorun.repair.diagnosis import diagnose
@@ -46,6 +48,8 @@ def answers():
     yield isorun.power(TABLE, difference=0.02, **asked)
     yield isorun.env_diff(make_record(), make_record(make_cell(repeat=1), launch="fresh"))
     yield isorun.env_describe(make_record())
+    yield held_against(make_record(), make_record(results={"acc": 0.5}))
+    yield Replication("net.isorun", "sha256:0", "net", "acc", "higher", "fraction", ReplicationRule(), ())
     yield isorun.claim(0.01, study=TABLE, model="base", metric="acc")
     yield isorun.rank(TABLE, repetitions=200, **asked)
     yield isorun.agree(TABLE, pair="seed", **asked)

@@ -924,12 +924,46 @@ def test_who_is_asked_to_stop_leaves_runs_that_stay_and_comes_back_to_the_same_a
     assert outcome.stopped == "left, and 3 runs go on without isorun"
     assert first.has_left
     assert not first.stopped.is_set()
-    assert (list(store.records()), list(store.holders())) == ([], [])
+    assert not store.records()
+    assert [holder.left for holder in store.holders()] == [True] * 3
     second = EndingExecutor(engine)
     outcome = carry_out(CellList(cells_of(study)), owning(second, store), study)
     assert second.executed == first.executed
     assert outcome.count(RunState.FINISHED) == 3
     assert {record.attempt for record in store.records()} == {1}
+    assert not store.holders()
+
+
+def test_runs_that_were_left_are_made_by_no_other_executor_and_not_waited_for():
+    study, store = study_of(4), MemoryStore()
+    cells = cells_of(study)
+    carry_out(CellList(cells[:3]), owning(StayingExecutor({}), store), study)
+    outcome, executor, _ = carried(study, store=store)
+    assert executor.executed == [cells[3].id]
+    assert (outcome.count(RunState.FINISHED), outcome.stopped) == (1, "3 cells left to a cluster's queue")
+    assert [item.code for item in outcome.conditions] == ["in-slurm"]
+    again = EndingExecutor({})  # which has a queue as well, and does not know of them either
+    assert carry_out(CellList(cells), owning(again, store), study).stopped == "3 cells left to a cluster's queue"
+    assert again.executed == []
+
+
+def test_a_run_that_was_ended_from_outside_ends_the_work_it_belongs_to():
+    class Halted(StayingExecutor):
+        def submit(self, job, tell):
+            super().submit(job, tell)
+            record = make_record(job.cell, attempt=job.attempt, state=RunState.INTERRUPTED)
+            if len(self.waiting) == 2:
+                tell(RunEnded(job.run_id, record, halts="isorun stop"))
+
+        def stop(self, run_id=None):
+            job, tell = self.waiting[run_id]
+            tell(RunEnded(run_id, make_record(job.cell, attempt=job.attempt, state=RunState.INTERRUPTED)))
+
+    study, store = study_of(5), MemoryStore()
+    executor = Halted({}, capacity=2)
+    outcome = carry_out(CellList(cells_of(study)), owning(executor, store), study)
+    assert (outcome.stopped, len(executor.executed), len(store.records())) == ("isorun stop", 2, 2)
+    assert not store.holders()
 
 
 def test_a_run_in_flight_that_was_recorded_or_replaced_is_made_anew():
@@ -937,6 +971,7 @@ def test_a_run_in_flight_that_was_recorded_or_replaced_is_made_anew():
     cells = cells_of(study)
     carry_out(CellList(cells), owning(StayingExecutor(engine), store), study)
     store.finish(make_record(cells[0], attempt=1, state=RunState.FAILED))
+    store.claim_again(cells[1].id, 1).release()
     store.claim(cells[1].id).release()
     again = EndingExecutor(engine)
     carry_out(CellList(cells), owning(again, store), study)
@@ -996,7 +1031,7 @@ def test_runs_that_stay_are_left_at_once_where_that_is_asked_for():
     outcome = carry_out(CellList(cells_of(study)), owning(executor, store), study, detach=True)
     assert executor.has_left
     assert outcome.stopped.startswith(scheduling.LEFT)
-    assert not store.holders()
+    assert all(holder.left for holder in store.holders())
 
 
 def test_trouble_of_the_store_leaves_runs_that_stay_and_an_impossible_run_ends_the_others():

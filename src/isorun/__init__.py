@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from isorun.analysis.planning.claims import JudgedGain
     from isorun.analysis.planning.power import PowerResult
     from isorun.analysis.prices.price import Price
+    from isorun.analysis.replications import Replication
+    from isorun.analysis.replications.replays import Replay
     from isorun.analysis.sequential import Decision, Verdict
     from isorun.analysis.spreads import GroupSummary, Summaries
     from isorun.analysis.studies.bisection import Bisection
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     from isorun.scheduling import Outcome
     from isorun.share.exporting import Exported, export_runs
     from isorun.share.importing import Imported, import_runs
+    from isorun.share.replaying import replay
+    from isorun.share.replicating import replicate
     from isorun.study.design import Study
     from isorun.study.records import RunRecord
     from isorun.workflow import analyse, audit, cells, doctor, records, run
@@ -76,6 +80,8 @@ __all__ = [
     "Price",
     "Race",
     "Records",
+    "Replay",
+    "Replication",
     "Reproduction",
     "RunRecord",
     "SearchDiagnosis",
@@ -108,6 +114,8 @@ __all__ = [
     "rank",
     "records",
     "repair",
+    "replay",
+    "replicate",
     "reproduce",
     "result",
     "run",
@@ -141,6 +149,8 @@ _LAZY = {
     "Price": "isorun.analysis.prices.price",
     "Race": "isorun.repair.racing",
     "Records": "isorun.analysis.studies.record_table",
+    "Replay": "isorun.analysis.replications.replays",
+    "Replication": "isorun.analysis.replications",
     "Reproduction": "isorun.reproducing",
     "RunRecord": "isorun.study.records",
     "SearchDiagnosis": "isorun.repair.diagnosis",
@@ -170,6 +180,8 @@ _LAZY = {
     "price": "isorun.pricing",
     "rank": "isorun.questions",
     "records": "isorun.workflow",
+    "replay": "isorun.share.replaying",
+    "replicate": "isorun.share.replicating",
     "reproduce": "isorun.reproducing",
     "run": "isorun.workflow",
     "status": "isorun.in_progress",

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import InputError, IsorunError, known_names
-from isorun.packages.names import PREFIX
 from isorun.session import (
     Store,
     folder_of,
     is_package,
+    is_registered,
     is_there,
     open_existing_store,
     opened,
@@ -86,7 +86,7 @@ def open_runs(given: Any, *, like: Study | None = None, store: Store = None, stu
 
 def _named(name: str, like: Study | None, store: Store, study: str | None) -> KnownRuns:
     """What a text names: each kind is told by what is there, and none is made."""
-    if name.startswith(PREFIX):
+    if is_registered(name):
         from isorun.registries import fetched  # noqa: PLC0415 - for those who ask one
 
         return replace(_named(str(fetched(name)), like, store, study), place=name)

@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from isorun import workflow
-from isorun.analysis.checks import Check, CheckedSide, GroupEvidence, Margin, judge_changes, refuse_nonsense
+from isorun.analysis.checks import (
+    METRIC,
+    POINTS,
+    Check,
+    CheckedSide,
+    GroupEvidence,
+    Margin,
+    judge_changes,
+    refuse_nonsense,
+)
 from isorun.analysis.checks.comparable import (
     commands,
     data_conditions,
@@ -56,8 +65,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CheckQuestion", "check", "check_runs"]
 
-_POINTS: Final = "points"
-_METRIC: Final = "metric"
 _ALONE: Final = GroupName("runs", "default", "default", "default")
 
 
@@ -85,8 +92,8 @@ class CheckQuestion:
 
     def __post_init__(self) -> None:
         refuse_nonsense(self.margin, self.alpha)
-        if self.margin_unit not in {None, _POINTS, _METRIC}:
-            raise InputError("the unit of a margin", found=repr(self.margin_unit), allowed=f"{_POINTS}, {_METRIC}")
+        if self.margin_unit not in {None, POINTS, METRIC}:
+            raise InputError("the unit of a margin", found=repr(self.margin_unit), allowed=f"{POINTS}, {METRIC}")
         if wrong := [name for name in self.where if name not in GROUP_FACTORS]:
             raise InputError(f"runs are not told apart by {wrong[0]!r}", allowed=known_names(wrong[0], GROUP_FACTORS))
         if self.metric is not None or self.metrics:
@@ -209,7 +216,7 @@ def check_runs(new: KnownRuns, held: KnownRuns, question: CheckQuestion) -> Chec
             found=f"a {judged.metric.scale} here, a {base.metric.scale} in {held.place}",
             hint="make the baseline again with the code that logs it as it does now",
         )
-    margin = _margin(question, judged.metric.scale)
+    margin = Margin.of(question.margin, question.margin_unit, judged.metric.scale)
     evidence = [_evidence(name, question, judged, base) for name in matching]
     return Check(
         study=new.place,
@@ -330,18 +337,6 @@ def _groups_of_table(runs: KnownRuns, question: CheckQuestion) -> list[GroupName
     rows = [{name: labels[row] for name, labels in columns.items()} for row in range(runs.table.rows)]
     names = dict.fromkeys(replace(_ALONE, **row) for row in rows)
     return [name for name in names if all(getattr(name, key) == label for key, label in question.where.items())]
-
-
-def _margin(question: CheckQuestion, scale: str) -> Margin:
-    unit = question.margin_unit or (_POINTS if scale else _METRIC)
-    if unit == _METRIC:
-        return Margin(question.margin, question.margin)
-    if not scale:
-        raise InputError(
-            "a margin in points is one of a share or a percentage, and this metric is neither",
-            allowed=f"margin_unit={_METRIC!r} (--margin-unit {_METRIC}): its own numbers",
-        )
-    return Margin(question.margin / 100.0 if scale == "fraction" else question.margin, question.margin, _POINTS)
 
 
 def _evidence(name: GroupName, question: CheckQuestion, judged: _Judged, base: _Judged) -> GroupEvidence:

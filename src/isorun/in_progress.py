@@ -47,7 +47,8 @@ class RunInProgress:
         seconds = (datetime.now(UTC) - datetime.fromisoformat(holder.since)).total_seconds()
         for_long = timedelta(seconds=max(round(seconds), 0))
         row = f": {row_text(self.row)}" if self.row else ""
-        return harmless(f"{self.label}, for {for_long}, by process {holder.pid} on {holder.host}{row}")
+        by = "left in a cluster's queue by a process" if holder.left else f"by process {holder.pid}"
+        return harmless(f"{self.label}, for {for_long}, {by} on {holder.host}{row}")
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -58,6 +59,7 @@ class RunInProgress:
             "since": holder.since,
             "host": holder.host,
             "pid": holder.pid,
+            "left": holder.left,
             "row": dict(self.row),
         }
 
@@ -204,7 +206,7 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
         asked = None if declared is None else tuple(cells)
         finished, tried = found.finished(asked), {run_id.rpartition("-")[0] for run_id in found.run_ids(asked)}
         runs = runs_folder(found, declared.folder if declared else ".")
-        in_slurm = _in_slurm(runs, {holder.cell_id for holder in holders}, found)
+        in_slurm = _in_slurm(runs, {holder.cell_id for holder in holders if not holder.left}, found)
     away = {run.cell_id for run in in_slurm}
     holders = [holder for holder in holders if holder.cell_id not in away]
     if declared is None:

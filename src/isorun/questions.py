@@ -198,9 +198,10 @@ def _analysed(data: Any, store: str | Path | AbstractStore | None) -> StudyResul
         if not isinstance(data, Study):
             return None
     from isorun import workflow
-    from isorun.session import is_package
+    from isorun.session import is_package, is_registered
 
-    is_name = isinstance(data, (str, Path)) and Path(data).suffix != ".toml" and not is_package(data)
+    is_text = isinstance(data, (str, Path))
+    is_name = is_text and Path(data).suffix != ".toml" and not is_package(data) and not is_registered(data)
     return workflow.analyse_kept(str(data), store=store) if is_name else workflow.analyse_runs(data, store=store)
 
 

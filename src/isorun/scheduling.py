@@ -283,7 +283,8 @@ class _Loop:
         self._lost: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._not_granted: Counter[str] = Counter()
-        self._held_now: set[str] = set()
+        self._held_now: dict[str, Holder] = {}
+        self._in_queues: list[Cell] = []
         self._holders_until = 0.0
         self._latest_attempts: dict[str, int] = {}
         self._known_holders: dict[str, Holder | None] = {}
@@ -313,7 +314,21 @@ class _Loop:
             except BaseException:
                 self._leave_or_give_up()
                 raise
+        self._tell_of_queues()
         return Outcome(tuple(self._records), self._elsewhere, self._stopped, self._proposed, tuple(self._conditions))
+
+    def _tell_of_queues(self) -> None:
+        """Cells that were left to a cluster, which has their runs: made here as well they would be made twice."""
+        if not self._in_queues:
+            return
+        from isorun.analysis.evidence import Condition, some  # noqa: PLC0415  hardly ever needed
+
+        study = self._study_of(self._in_queues[0])
+        are = f"{some(len(self._in_queues), 'run')} of {study.name}"
+        message = f"{are} are in a cluster's queue or run there, and were left to it"
+        next_step = f"--executor slurm, where they were queued, comes back to them; isorun stop {study.name} ends them"
+        self._conditions.append(Condition("in-slurm", message, next_step))
+        self._stopped = self._stopped or f"{some(len(self._in_queues), 'cell')} left to a cluster's queue"
 
     def _is_something_left(self) -> bool:
         return bool(self._ready or self._held or self._turned_away)
@@ -429,18 +444,23 @@ class _Loop:
         """
         with blaming("store", self._store):
             recorded = _latest_attempts(self._store.run_ids([cell.id])).get(cell.id, 0)
-        if cell.id not in self._holders_now():
+        if cell.id not in self._holders_now() or self._is_in_a_queue(cell):
             self._not_granted[cell.id] += 1
         if recorded >= attempt or self._not_granted[cell.id] > _LOOKS_BEFORE_ANEW:
             return False
-        self._look_again(cell)
+        self._look_again(cell, is_ours=True)
         return True
 
-    def _holders_now(self) -> set[str]:
-        """Cells that somebody holds; of one moment for all cells that are looked at together."""
+    def _is_in_a_queue(self, cell: Cell) -> bool:
+        """Whether a run of the cell goes on in a cluster's queue without an isorun: nobody hears of its end."""
+        holder = self._holders_now().get(cell.id)
+        return holder is not None and holder.left
+
+    def _holders_now(self) -> dict[str, Holder]:
+        """Who holds which cell; of one moment for all cells that are looked at together."""
         if time.monotonic() >= self._holders_until:
             with blaming("store", self._store):
-                self._held_now = {holder.cell_id for holder in self._store.holders()}
+                self._held_now = {holder.cell_id: holder for holder in self._store.holders()}
             self._holders_until = time.monotonic() + _LOOK_AGAIN_SECONDS / 2
         return self._held_now
 
@@ -464,9 +484,12 @@ class _Loop:
         with blaming("executor", executor):
             executor.submit(job, self._told.put)
 
-    def _look_again(self, cell: Cell) -> None:
+    def _look_again(self, cell: Cell, *, is_ours: bool = False) -> None:
+        """Come back to a cell that somebody has. is_ours: its run is in the queue of our own executor."""
         by_others = self._done_by_others(cell)
-        if by_others is None:
+        if by_others is None and not is_ours and self._is_in_a_queue(cell):
+            self._in_queues.append(cell)
+        elif by_others is None:
             self._held.append((time.monotonic() + _LOOK_AGAIN_SECONDS, cell))
         else:
             self._leave_to_others(by_others)
@@ -541,8 +564,11 @@ class _Loop:
                 self._observer.rows_logged(cell, rows)
                 if self._agenda.hear_rows(cell, rows):
                     self._stop_run(run_id)
-            case RunEnded(run_id, record, lost) if run_id in self._running:
-                self._end(self._running.pop(run_id), record, lost=lost)
+            case RunEnded(run_id, record, lost, halts) if run_id in self._running:
+                ended = self._running.pop(run_id)
+                if halts:
+                    self._halt(halts)
+                self._end(ended, record, lost=lost)
             case ExecutorFailed(error, run_id):
                 self._free(run_id)
                 self._is_impossible = True
@@ -665,7 +691,10 @@ class _Loop:
                     self._hear(told)
         self._stopped = _left(len(staying & self._running.keys()), len(self._running.keys() - staying))
         for run_id in tuple(self._running):
-            self._free(run_id)
+            if run_id in staying:
+                self._leave_claim(self._running.pop(run_id).claim)
+            else:
+                self._free(run_id)
         return True
 
     def _leave_or_give_up(self) -> None:
@@ -697,6 +726,10 @@ class _Loop:
         running = self._running.pop(run_id, None)
         if running is not None:
             self._release(running.claim)
+
+    def _leave_claim(self, claim: Claim) -> None:
+        with blaming("store", self._store):
+            claim.leave()
 
     def _release(self, claim: Claim) -> None:
         with blaming("store", self._store):

@@ -52,6 +52,7 @@ __all__ = [
     "folder_of",
     "is_package",
     "is_postgres",
+    "is_registered",
     "is_there",
     "open_executor",
     "open_existing_store",
@@ -230,6 +231,11 @@ def is_package(place: str | Path) -> bool:
     return path.suffix == PACKAGE_SUFFIX and not path.is_dir()
 
 
+def is_registered(place: str | Path) -> bool:
+    """Whether a package of a registry is named, such as registry:lab/cifar10/resnet56@3."""
+    return str(place).startswith(_REGISTERED)
+
+
 def open_existing_store(place: str) -> AbstractStore:
     """The store that is there: reading makes none. StoreMissing where there is none."""
     if not is_there(place):
@@ -342,7 +348,7 @@ def opened(source: str | Path | Study | None, store: Store = None) -> Iterator[t
             found=f"{source!r:.60}",
             allowed="a study file, the name of an earlier study, or an isorun.Study",
         )
-    if isinstance(source, str) and source.startswith(_REGISTERED):
+    if isinstance(source, str) and is_registered(source):
         from isorun.registries import fetched
 
         source = fetched(source)

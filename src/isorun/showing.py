@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from isorun.analysis.planning.claims import JudgedGain
     from isorun.analysis.planning.power import PowerResult
     from isorun.analysis.prices.price import Price
+    from isorun.analysis.replications import Replication
+    from isorun.analysis.replications.replays import Replay
     from isorun.analysis.sequential import Decision
     from isorun.analysis.spreads import Summaries
     from isorun.analysis.studies.bisection import Bisection
@@ -183,6 +185,18 @@ def _price(result: Price) -> View:
     return price_view(result)
 
 
+def _replay(result: Replay) -> View:
+    from isorun.report.replications import replay_view
+
+    return replay_view(result)
+
+
+def _replication(result: Replication) -> View:
+    from isorun.report.replications import replication_view
+
+    return replication_view(result)
+
+
 VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "agreement": _agreement,
     "audit": _audit,
@@ -200,6 +214,8 @@ VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "power": _power,
     "price": _price,
     "records": _records,
+    "replay": _replay,
+    "replication": _replication,
     "study": _study,
     "summaries": _summaries,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,25 +31,28 @@ _END_SECONDS = 120.0
 class Stopped:
     """What was ended. records: of the runs, as they are kept now.
 
-    by_others: runs that another isorun waits for, which were asked to end and which it records. unheard: runs whose end
-    was not told in time; whoever comes back records them.
+    by_others: runs that another isorun waits for, which were asked to end; it records them and ends its work. unheard:
+    runs whose end was not told in time; whoever comes back records them. freed: runs that were left in a queue which
+    cannot be seen from here: their cells can be made again, and if they still go on what they leave is refused then.
     """
 
     study: str
     records: tuple[RunRecord, ...]
     by_others: int = 0
     unheard: int = 0
+    freed: int = 0
 
     def __str__(self) -> str:
         """How many runs were ended, in one line."""
         where = self.study or "this store"
-        if not (self.records or self.by_others or self.unheard):
+        if not (self.records or self.by_others or self.unheard or self.freed):
             return f"{where}: no run is in a cluster's queue"
         parts = [f"{len(self.records)} ended and recorded"]
         parts += (
             [f"{self.by_others} asked to end, recorded by the isorun that waits for them"] if self.by_others else []
         )
         parts += [f"{self.unheard} asked to end, not heard of yet"] if self.unheard else []
+        parts += [f"{self.freed} in a queue that cannot be seen from here, free to be made again"] if self.freed else []
         return f"{where}: {', '.join(parts)}"
 
     def to_json(self) -> dict[str, Any]:
@@ -59,6 +62,7 @@ class Stopped:
             "ended": [{"run": record.run_id, "state": str(record.state)} for record in self.records],
             "by_others": self.by_others,
             "unheard": self.unheard,
+            "freed": self.freed,
         }
 
 
@@ -70,22 +74,35 @@ def stop(study: Study | str | Path | None = None, *, store: str | Path | Abstrac
     with ExitStack() as stack:
         declared, place = (None, store) if study is None else stack.enter_context(opened(study, store))
         kept = stack.enter_context(recorded(place, declared))
-        runs = runs_folder(kept, declared.folder if declared else ".")
-        if not (runs / "slurm").is_dir():
-            return Stopped(declared.name if declared else "", ())
-        from isorun.execution.slurm.standing import standing  # noqa: PLC0415 - only where something was submitted
+        name, runs = declared.name if declared else "", runs_folder(kept, declared.folder if declared else ".")
+        ended, seen = Stopped(name, ()), set[str]()
+        alike = None if declared is None else {_alike(cell) for cell in cells_of(known_to(declared, kept))}
+        if (runs / "slurm").is_dir():
+            from isorun.execution.slurm.standing import standing  # noqa: PLC0415 - only where something was submitted
 
-        found = standing(runs, kept.run_ids())
-        if declared is not None:
-            alike = {_alike(cell) for cell in cells_of(known_to(declared, kept))}
-            found = [one for one in found if _alike(one.job.cell) in alike]
-        if not found:
-            return Stopped(declared.name if declared else "", ())
-        from isorun.execution.slurm import SlurmExecutor  # noqa: PLC0415
+            found = standing(runs, kept.run_ids())
+            found = [one for one in found if alike is None or _alike(one.job.cell) in alike]
+            seen = {one.job.cell.id for one in found}
+            if found:
+                from isorun.execution.slurm import SlurmExecutor  # noqa: PLC0415
 
-        executor = SlurmExecutor(runs)
-        stack.callback(executor.close)
-        return _ended(found, executor, kept, declared.name if declared else "")
+                executor = SlurmExecutor(runs)
+                stack.callback(executor.close)
+                ended = _ended(found, executor, kept, name)
+        own = None if declared is None else {cell.id for cell in cells_of(known_to(declared, kept))}
+        return replace(ended, freed=_freed(kept, own, seen))
+
+
+def _freed(store: AbstractStore, own: Set[str] | None, seen: Set[str]) -> int:
+    """Free cells whose runs were left in a queue that is not seen from here. own: which cells; all where None."""
+    freed = 0
+    for holder in store.holders():
+        if holder.left and holder.cell_id not in seen and (own is None or holder.cell_id in own):
+            claim = store.claim_again(holder.cell_id, holder.attempt)
+            if claim is not None:
+                claim.release()
+                freed += 1
+    return freed
 
 
 def _alike(cell: Cell) -> str:
@@ -116,5 +133,5 @@ def _ended(found: Sequence[SlurmStanding], executor: SlurmExecutor, store: Abstr
                     records.append(event.record)
                 claims.pop(event.run_id).release()
     for claim in claims.values():
-        claim.release()
+        claim.leave()
     return Stopped(name, tuple(records), by_others, len(claims))

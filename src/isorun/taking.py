@@ -332,17 +332,22 @@ class WhatIsLeft(AbstractAgenda):
         """Nothing can be claimed: it is over, unless others hold something or more is waited for."""
         idle = now - (self._busy_until or now)
         self._busy_until = self._busy_until or now
-        self._waits = bool(self._left) or idle < self._idle_seconds
         self._look_at = now + self._pause
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-        if self._left:
-            self._tell_holders(self._left.values())
-
-    def _tell_holders(self, cells: Iterable[Cell]) -> None:
-        holders = {holder.cell_id: holder for holder in self._store.holders()}
-        for cell in cells:
-            if cell.id in holders:
+        holders = {holder.cell_id: holder for holder in self._store.holders()} if self._left else {}
+        in_queues = [cell_id for cell_id in self._left if cell_id in holders and holders[cell_id].left]
+        self._tell_of_queues(in_queues)
+        self._waits = len(self._left) > len(in_queues) or idle < self._idle_seconds
+        for cell in self._left.values():
+            if cell.id in holders and not holders[cell.id].left:
                 self._observer.waiting_for(cell, holders[cell.id])
+
+    def _tell_of_queues(self, cell_ids: Iterable[str]) -> None:
+        """Runs that go on in a cluster's queue end when somebody comes back to them: they are not waited for."""
+        for name in sorted({self._offer_of[cell_id][0] for cell_id in cell_ids}):
+            message = f"{name}: cells whose runs are in a cluster's queue or run there are left to it"
+            hint = f"isorun run {name} --executor slurm, where they were submitted, records them; isorun stop ends them"
+            self._tell(Condition("in-slurm", message, hint))
 
     def _tell(self, condition: Condition) -> None:
         if condition not in self.told:

@@ -81,6 +81,7 @@ __all__ = [
     "reuse_conditions",
     "run",
     "run_missing",
+    "runs_beyond",
     "runs_of",
     "session_of",
     "store_conditions",
@@ -278,7 +279,9 @@ def _left_in_slurm(study: Study, session: Session) -> tuple[Condition, ...]:
     from isorun.analysis.evidence import Condition, some
     from isorun.execution.slurm.standing import QUEUED, RUNNING, standing
 
-    cells = {cell.id for cell in cells_of(study, session.store.key)}
+    # What was left to the queue stays there; of what isorun was killed over, nobody else knows that it is there.
+    safe = {holder.cell_id for holder in session.store.holders() if holder.left}
+    cells = {cell.id for cell in cells_of(study, session.store.key)} - safe
     left = standing(session.run_folders, session.store.run_ids())
     there = [one for one in left if one.state in (QUEUED, RUNNING) and one.job.cell.id in cells]
     if not there:
@@ -419,7 +422,7 @@ def analyse_runs(study: Study | str | Path, *, store: Store = None) -> StudyResu
 def _analysed(study: Study, store: AbstractStore, beyond: Iterable[Cell] = ()) -> StudyResult:
     keyed = known_to(study, store)
     found = store.records(_ids(cells_of(keyed), beyond))
-    return analyse_records(keyed, found, (*_runs_beyond(keyed, store), *store_conditions(store)))
+    return analyse_records(keyed, found, (*runs_beyond(keyed, store), *store_conditions(store)))
 
 
 def analyse_kept(name: str, *, store: Store = None) -> StudyResult | None:
@@ -684,7 +687,7 @@ def beyond_the_study(more: str) -> tuple[Condition, ...]:
     return (Condition("beyond-the-study", message, next_step),)
 
 
-def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
+def runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
     """What decisions on this study made beyond it, as far as their kept plans say."""
     kept = store.documents(PLANS)
     names = kept.names()

@@ -8,6 +8,10 @@ import textwrap
 
 import pytest
 
+import isorun
+from isorun.session import open_store
+from isorun.study.cells import cells_of
+
 STUDY = """
 name = "toy"
 repeats = 2
@@ -317,3 +321,16 @@ def wait_for(condition, seconds=30.0):
     while not (met := condition()) and time.monotonic() < deadline:
         time.sleep(0.2)
     return met
+
+
+def test_cells_whose_runs_are_in_a_clusters_queue_are_left_to_it(queued):
+    study = isorun.Study.load(queued.folder / "study.toml")
+    with open_store(str(queued.folder / ".isorun")) as store:
+        store.claim(cells_of(study, store.key)[0].id).leave()
+    told = taken(queued("worker", "--json"))
+    assert (told["finished"], codes(told), told["studies"]["toy"]["left"]) == (3, ["in-slurm"], 1)
+    (held,) = json.loads(queued("status", "toy", "--json").stdout)["running"]
+    assert held["left"]
+    freed = "toy: 0 ended and recorded, 1 in a queue that cannot be seen from here, free to be made again\n"
+    assert queued("stop", "study.toml").stdout == freed
+    assert taken(queued("worker", "--json"))["finished"] == 1

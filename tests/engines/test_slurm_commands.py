@@ -101,9 +101,38 @@ def test_ctrl_c_leaves_and_stop_ends_what_is_queued_and_running(slurm, shell, tm
     assert shell("stop", "study.toml").stdout == "away: no run is in a cluster's queue\n"
 
 
-def test_runs_that_slurm_has_are_told_where_they_are_made_here_too(shell, tmp_path):
+def test_runs_that_were_left_are_made_by_nobody_else(slurm, shell, tmp_path):
     shell(*RUN, "--detach")
     begun(tmp_path, 3)
+    here = " ".join(shell("run", "study.toml", code=1).stdout.split())  # lines end where the terminal does
+    assert "3 runs of away are in a cluster's queue or run there, and were left to it" in here
+    assert "are left to it" in " ".join(shell("worker", ".isorun").stderr.split())
+    (tmp_path / "go").touch()
+    assert "away: 3 finished\n" in shell(*RUN).stdout
+    assert (tmp_path / "began.txt").read_text() == "x\n" * 3
+
+
+def test_who_waits_for_runs_that_somebody_stops_records_them_and_ends(slurm, shell, tmp_path):
+    (tmp_path / "study.toml").write_text(STUDY.replace("[1, 2, 3]", "[1, 2, 3, 4, 5, 6]"))
+    command = [sys.executable, "-m", "isorun", "run", "study.toml", "--executor", "slurm://one?at-once=2"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    begun(tmp_path, 2)
+    told = shell("stop", "study.toml").stdout
+    assert told == "away: 0 ended and recorded, 2 asked to end, recorded by the isorun that waits for them\n"
+    assert "stopped: isorun stop" in process.communicate(timeout=60)[0]
+    assert process.returncode == 1
+    records = isorun.records(str(tmp_path / "study.toml"))
+    assert [(record.state, record.reason) for record in records] == [(RunState.INTERRUPTED, "stopped on request")] * 2
+    assert (tmp_path / "began.txt").read_text() == "x\n" * 2
+    (tmp_path / "go").touch()
+    assert "away: 6 finished\n" in shell(*RUN).stdout, "what was stopped once stops nothing later"
+
+
+def test_runs_that_slurm_has_are_told_where_isorun_was_killed_and_they_are_made_here_too(shell, tmp_path):
+    process = subprocess.Popen([sys.executable, "-m", "isorun", *RUN], cwd=tmp_path)
+    begun(tmp_path, 3)
+    process.kill()
+    process.wait()
     done = subprocess.Popen(
         [sys.executable, "-m", "isorun", "run", "study.toml"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
     )

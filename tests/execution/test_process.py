@@ -151,6 +151,35 @@ def test_asking_to_stop_reaches_every_descendant_and_leaves_them_time():
     assert (end.exit_code, end.left_behind) == (7, ())
 
 
+ASKED = """
+import os, signal, sys, time
+def asked(number, frame):
+    time.sleep(0.3)
+    print("asked", flush=True)
+    sys.exit(4)
+signal.signal(signal.SIGTERM, asked)
+print("ready", flush=True)
+time.sleep(100)
+"""
+
+
+def test_who_is_asked_together_with_all_processes_around_it_has_its_time():
+    """As SLURM asks: everything below the job, from the top to the program itself."""
+    keepers = Keepers()
+    process = KeptProcess(keepers, python(ASKED), env=dict(os.environ), working_folder=Path("/tmp"), cpus=(CPU,))
+    try:
+        assert first_line(process) == "ready"
+        process.exit()
+        for pid in (keepers._server.pid, process.keeper_pid, process.pid):
+            os.kill(pid, signal.SIGTERM)
+            time.sleep(0.05)
+        assert end_of(process).exit_code == 4
+        assert all_output(process) == b"asked\n"
+    finally:
+        process.close()
+        keepers.close()
+
+
 @pytest.mark.alone
 def test_who_ignores_the_request_is_killed_after_the_grace_time():
     code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(100)"
@@ -372,6 +401,7 @@ def test_processes_are_known_by_their_session_and_by_the_output_they_hold(tmp_pa
         os.close(read_fd)
 
 
+@pytest.mark.alone
 def test_who_ignores_the_request_is_killed(tmp_path):
     command = ["bash", "-c", "trap '' TERM; echo up; while true; do sleep 0.05; done"]
     stubborn = subprocess.Popen(command, env={**os.environ, "ISORUN_RUN_DIR": str(tmp_path)}, stdout=subprocess.PIPE)

@@ -6,10 +6,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from registries_made import people
 
 from isorun.registry.checking import Checkers
 from isorun.registry.opening import Registry
+from registries_made import viewers
 
 sys.path.append(str(Path(__file__).parent.parent / "store"))
 from postgres_server import Server, needed
@@ -42,7 +42,7 @@ def quick_folder(tmp_path):
         yield Path(folder)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
 def registry(request, quick_folder, checkers):
     url = ""
     if request.param == "postgres":
@@ -58,4 +58,4 @@ def registry(request, quick_folder, checkers):
 
 @pytest.fixture
 def who(registry):
-    return people(registry)
+    return viewers(registry)

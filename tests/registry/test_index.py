@@ -1,12 +1,12 @@
 """Names, versions, yanks and tiers, the same in SQLite and in PostgreSQL."""
 
 import pytest
-from registries_made import package, push
 
 from isorun.errors import PackageError, RegistryConflict, RegistryDenied, RegistryError, RegistryMissing
 from isorun.packages.names import parse_name, parse_wanted
 from isorun.registry import STRANGER
 from isorun.registry.verifying import verify_registry
+from registries_made import package, push
 
 NAME = "lab/cifar10/resnet56"
 

@@ -4,7 +4,7 @@ import pytest
 
 from isorun.analysis.studies.group_result import GroupKey
 from isorun.analysis.studies.study_result import analyse_study
-from isorun.report import MOST_ROWS, Column, Table, html, latex, markdown, without_constant_columns
+from isorun.report import MOST_ROWS, Column, Table, html_parts, latex, markdown, without_constant_columns
 from isorun.report.study_tables import GROUP_COLUMNS, identical_tables, named_rows
 from isorun.study.cells import Level
 from record_builder import make_cell, make_record, make_study
@@ -50,7 +50,7 @@ def test_neighbouring_columns_share_their_heading():
 def test_a_long_table_is_shortened_on_pages_with_a_note_on_where_the_rest_is():
     rows = tuple((str(number),) for number in range(MOST_ROWS + 1))
     table = Table("long", "Long", (Column("n", key=True),), rows, notes=("a note",))
-    for render in (html.render_table, markdown.render_table, latex.render_table):
+    for render in (html_parts.render_table, markdown.render_table, latex.render_table):
         text = render(table)
         assert "The first 1,000 of 1,001 rows" in text
         assert "a note" in text

@@ -7,7 +7,18 @@ import json
 from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
+from isorun.serving import api, sessions
+from isorun.serving.app import own_doors
+from isorun.serving.gate import Reached
+
 HOST = "127.0.0.1:8008"
+REACHED = Reached.at([f"http://{HOST}"])
+OWN_PAGE = {"origin": f"http://{HOST}"}
+
+
+def all_doors(registry):
+    """Everything that a server with a registry answers."""
+    return [*own_doors(), *sessions.doors(registry.people, REACHED), *api.doors(registry, largest=2**26)]
 
 
 @dataclass
@@ -41,8 +52,19 @@ class Asker:
     def post(self, path, **options):
         return self("POST", path, **options)
 
-    def __call__(self, method, path, *, headers=(), body=b"", pieces=None, json_body=None, address="127.0.0.1"):
+    def many(self, requests):
+        """The answers to (method, path, options) each, asked one after another on one loop."""
+
+        async def ask():
+            return [await self._asked(method, path, **options) for method, path, options in requests]
+
+        return asyncio.run(ask())
+
+    def __call__(self, method, path, **options):
         """The answer. pieces: the body as it comes; None among them is the line cut there."""
+        return asyncio.run(self._asked(method, path, **options))
+
+    def _asked(self, method, path, *, headers=(), body=b"", pieces=None, json_body=None, address="127.0.0.1"):
         headers = {"host": self.host, **dict(headers)}
         if json_body is not None:
             body, headers["content-type"] = json.dumps(json_body).encode(), "application/json"
@@ -69,7 +91,7 @@ class Asker:
             "client": (address, 50_000),
             "server": ("127.0.0.1", 8008),
         }
-        return asyncio.run(_asked(self.app, scope, list(pieces)))
+        return _asked(self.app, scope, list(pieces))
 
 
 async def _asked(app, scope, pieces):

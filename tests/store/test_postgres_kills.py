@@ -178,7 +178,7 @@ def test_a_line_cut_between_commit_and_its_reply_loses_and_doubles_nothing(postg
             claim = store.claim(make_cell(number).id)
             assert claim is not None
             if generator.random() < 0.5:
-                proxy.swallow = b"COMMIT\x00"
+                proxy.swallow = b"INSERT 0 1\x00"
             else:  # cut at whatever moment comes
                 threading.Timer(generator.uniform(0.0, 0.005), proxy.cut).start()
             store.finish(make_record(make_cell(number), attempt=claim.attempt, accuracy=float(number)))

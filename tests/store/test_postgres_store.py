@@ -166,17 +166,19 @@ def test_a_lost_reply_to_a_claim_or_a_record_changes_nothing(postgres: Server, d
     """The server has done it, and the line was cut before it could say so."""
     cell, proxy = make_cell(1), Proxy(postgres.port)
     with opened(postgres.url(port=proxy.port)) as store:
-        proxy.swallow = b"UPDATE 1\x00"
+        proxy.swallow = b"INSERT 0 1\x00"
         claim = store.claim(cell.id)
         assert claim is not None
         assert claim.attempt == 2, "the first was taken, and nobody knew"
-        proxy.swallow = b"COMMIT\x00"
+        proxy.swallow = b"INSERT 0 1\x00"
         store.finish(make_record(cell, attempt=claim.attempt))
+        proxy.swallow = b"COMMIT\x00"
+        store.finish(make_record(copied := make_cell(2)))  # which nobody claimed: it is looked at first
         other = store.claim("other")
         proxy.swallow = b"UPDATE 1\x00"
         other.release()
-        assert proxy.swallowed == 3
-        assert store.run_ids() == {f"{cell.id}-2"}
+        assert proxy.swallowed == 4
+        assert store.run_ids() == {f"{cell.id}-2", f"{copied.id}-1"}
         assert list(store.holders()) == []
         assert [note.code for note in store.notes()] == ["store-waited"]
     proxy.close()
@@ -292,11 +294,11 @@ def test_a_missing_driver_is_named_with_what_installs_it(monkeypatch):
 
 
 def test_a_commit_is_on_the_disk_whatever_the_database_was_told(postgres: Server, database: str):
-    from isorun.store.postgres import _DURABLE
+    from isorun.store.postgres.recording import DURABLE
 
     def setting(connection):
         with connection.transaction():
-            connection.execute(_DURABLE)
+            connection.execute(DURABLE)
             return connection.execute("SHOW synchronous_commit").fetchone()[0]
 
     try:
@@ -306,6 +308,52 @@ def test_a_commit_is_on_the_disk_whatever_the_database_was_told(postgres: Server
                 assert store._do("asking", setting) == found
     finally:
         postgres.ask("ALTER DATABASE postgres RESET synchronous_commit")
+
+
+def test_a_record_is_on_the_disk_when_it_is_acknowledged_whatever_the_database_was_told(
+    postgres: Server, database: str
+):
+    not_yet = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn())"
+    try:
+        postgres.ask("ALTER DATABASE postgres SET synchronous_commit = off")
+        with opened(database) as store:
+            for seed in range(5):
+                record = make_record(make_cell(seed))
+                store.claim(record.cell.id)
+                store.finish(record)
+                assert store._do("asking", lambda connection: connection.execute(not_yet).fetchone()[0]) == 0
+    finally:
+        postgres.ask("ALTER DATABASE postgres RESET synchronous_commit")
+
+
+def test_behind_a_pooler_that_knows_no_prepared_statements_all_goes_on_without_them(database: str):
+    forget = "DO $$ BEGIN EXECUTE 'DEALLOCATE ALL'; END $$"  # which psycopg does not see, as it sees no other session
+    with opened(database) as store:
+        for seed in range(12):
+            record = make_record(make_cell(seed))
+            assert store.claim(record.cell.id).attempt == 1
+            store.finish(record)
+            if seed in {6, 9}:
+                assert bool(prepared(store)) == (seed == 6)
+                store._do("forgetting", lambda connection: connection.execute(forget, prepare=False))
+        assert len(store.finished()) == 12
+        assert not store.notes()
+
+
+def prepared(store):
+    asked = "SELECT name FROM pg_prepared_statements"
+    return store._do("asking", lambda connection: connection.execute(asked, prepare=False).fetchall())
+
+
+def test_parts_that_another_connection_does_not_find_are_written_again(postgres: Server, database: str):
+    """As after the server was restored from a backup, or a standby took its place."""
+    with opened(database) as store:
+        store.finish(make_record(make_cell(1)))
+        postgres.ask("DELETE FROM isorun.parts")
+        store._line.hang_up()
+        store.claim((record := make_record(make_cell(2))).cell.id)
+        store.finish(record)
+        assert [found.cell for found in store.records([record.cell.id])] == [record.cell]
 
 
 def test_what_was_changed_is_found_and_the_rest_can_be_copied(postgres: Server, database: str, tmp_path: Path):

@@ -44,6 +44,7 @@ __all__ = [
     "declare_table",
     "duration",
     "file_name",
+    "labels",
     "load_results",
     "made_folder",
     "named_metric",
@@ -98,10 +99,15 @@ def load_results(options: argparse.Namespace) -> Results:
 
 def where(options: argparse.Namespace) -> dict[str, str]:
     """The labels that rows must have."""
-    pairs = [text.partition("=") for text in options.where]
+    return labels("--where", options.where)
+
+
+def labels(option: str, texts: Iterable[str]) -> dict[str, str]:
+    """Columns and labels, as an option that may be repeated says them."""
+    pairs = [text.partition("=") for text in texts]
     for name, sign, _ in pairs:
         if not sign:
-            raise UsageError("--where needs COLUMN=LABEL", found=name)
+            raise UsageError(f"{option} needs COLUMN=LABEL", found=name)
     return {name: label for name, _, label in pairs}
 
 

@@ -59,6 +59,8 @@ COMMANDS: Final = {
     "import": "take the runs of MLflow, W&B, TensorBoard, Optuna, trackio, Aim or a table into a study",
     "export": "write a study's runs for MLflow, W&B, or anyone: Parquet and CSV",
     "pack": "one file that holds a study: runs, environment, code; the same study, the same bytes",
+    "replay": "the same run again: identical bit by bit, or the first thing that differs",
+    "replicate": "a package's runs again, here: repeated, replicated, reproduced, or not",
     "verify": "is a package whole, what is in it, and who signed it?",
     "keys": "keys to sign packages with, and keys of others that you trust",
     "login": "keep a token for a registry",

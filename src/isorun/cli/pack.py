@@ -2,6 +2,7 @@
 
 isorun pack study.toml -o resnet56.isorun
 isorun pack study.toml --dry-run             what would be in it, and what stays out
+isorun pack study.toml --snapshot            with the files of the code: nobody needs its repository
 isorun pack study.toml --key lab.key         signed with this key (isorun keys new makes one)
 isorun pack study.toml --plain FOLDER        the same runs as CSV (or Parquet) for those who have no isorun
 isorun pack --from-plain FOLDER -o x.isorun  a package of such tables
@@ -38,6 +39,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", metavar="FILE", help=about)
     parser.add_argument("--no-sign", action="store_true", help="do not sign, also where a key is there")
     parser.add_argument("--no-code", action="store_true", help="of the code only commits and digests")
+    about = "put in the files of the code, also those that a commit has: nobody needs its repository then"
+    parser.add_argument("--snapshot", action="store_true", help=about)
     about = "put this file in although it looks as if it held a secret; may be repeated"
     parser.add_argument("--with", dest="allowed", action="append", default=[], metavar="PATH", help=about)
     parser.add_argument("--license", metavar="SPDX", help="the licence that others may use it under: CC-BY-4.0")
@@ -80,6 +83,7 @@ def _packed(options: argparse.Namespace) -> PackedStudy:
         store=options.store,
         key=key,
         with_code=not options.no_code,
+        snapshot=options.snapshot,
         allowed=options.allowed,
         license_id=options.license or "",
         dry_run=options.dry_run,

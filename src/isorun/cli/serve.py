@@ -59,7 +59,7 @@ def execute(options: argparse.Namespace) -> int:
             stack.callback(registry.close)
         listener = stack.enter_context(app.bound(options.host, options.port))
         addresses = _addresses(options, listener.getsockname()[1])
-        gate = _gate(options, registry, Reached.at(addresses))
+        gate = _gate(options, registry, Reached.at(addresses), stack)
         _tell(options, addresses[0], registry)
         app.listen(gate, listener)
     return 0
@@ -110,16 +110,24 @@ def _registry(options: argparse.Namespace) -> Registry | None:
     return registry
 
 
-def _gate(options: argparse.Namespace, registry: Registry | None, reached: Any) -> Any:
-    """The app: pages for everyone who may see them, and the API of a registry."""
+def _gate(options: argparse.Namespace, registry: Registry | None, reached: Any, stack: ExitStack) -> Any:
+    """The app: pages for everyone who may see them, and the API of a registry. stack: closes what it shows."""
     from isorun.registry import EVERYTHING
     from isorun.serving import app
+    from isorun.serving.pages.doors import page_doors
+    from isorun.serving.shelves import shelves_of
 
     if registry is None:
-        return app.gated(app.own_doors(), reached, stranger=EVERYTHING)
+        pages, close = page_doors(shelves_of(options.places))
+        stack.callback(close)
+        return app.gated([*app.own_doors(), *pages], reached, stranger=EVERYTHING)
     from isorun.serving import api, sessions
+    from isorun.serving.registry_shelf import RegistryShelf
 
-    doors = [*app.own_doors(), *sessions.doors(registry.people, reached)]
+    others = shelves_of(options.places) if options.places else []
+    pages, close = page_doors([RegistryShelf("registry", registry), *others])
+    stack.callback(close)
+    doors = [*app.own_doors(), *sessions.doors(registry.people, reached), *pages]
     doors += api.doors(registry, largest=options.largest * 2**20)
     cookie = sessions.cookie_name(reached)
     return app.gated(doors, reached, identify=registry.people.identify, cookie=cookie)

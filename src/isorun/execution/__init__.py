@@ -254,11 +254,13 @@ class RunEnded:
 
     lost: its place lost it (a node that died, a job that was preempted), which says nothing about the training: it is
     tried again, apart from the retries of trainings that fail. The record is interrupted, with the engine's own reason.
+    halts: why all work that it belongs to is to end, where somebody asked for that from outside; else empty.
     """
 
     run_id: str
     record: RunRecord
     lost: bool = False
+    halts: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ thirty. Why a program of its own:
   so none can hide.
 - A keeper's orders come through a pipe from the executor. When the executor dies, for whatever reason, the pipe closes
   and the keeper kills everything it answers for. It does not need the process that forked it.
+- Who ends a whole tree of processes, as SLURM does, signals keepers, too. They do not heed SIGTERM: a keeper that died
+  of it would take its program along, which has just been asked to stop and may need its time for that.
 
 A request is one byte with open files beside it: the request itself (JSON), the orders, where to report, the program's
 input and output, and for some a socket that the program gets as file 3. The answer is the keeper's process id.
@@ -35,7 +37,18 @@ import sys
 import time
 from typing import Any, Final, NoReturn
 
-__all__ = ["MOST_FILES", "PASSED_SOCKET", "PID", "Keeper", "Process", "descendants", "kill_all", "processes", "send"]
+__all__ = [
+    "MOST_FILES",
+    "PASSED_SOCKET",
+    "PID",
+    "Keeper",
+    "Process",
+    "children",
+    "descendants",
+    "kill_all",
+    "processes",
+    "send",
+]
 
 MOST_FILES: Final = 6
 PASSED_SOCKET: Final = 3
@@ -93,6 +106,17 @@ def _read(path: str) -> bytes:
         return os.read(fd, 65536)
     finally:
         os.close(fd)
+
+
+def children(parent: int) -> list[int] | None:
+    """The children of a process with one thread, zombies included; None where the kernel does not tell it in one look.
+
+    One that ends during the look may hide another: who must not miss any looks twice.
+    """
+    try:
+        return [int(word) for word in _read(f"/proc/{parent}/task/{parent}/children").split()]
+    except OSError:
+        return None
 
 
 def descendants(root: int) -> list[Process]:
@@ -172,7 +196,7 @@ class Keeper:
             os.setsid()
             os.sched_setaffinity(0, cpus)
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
+            for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGTERM):
                 signal.signal(number, signal.SIG_DFL)
             self._place_files()
             if os.getppid() == keeper:
@@ -330,4 +354,5 @@ def _read_request(fd: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _answer_requests(socket.socket(fileno=int(sys.argv[1])))

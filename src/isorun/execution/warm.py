@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import ExecutionError
-from isorun.execution.keeper import PASSED_SOCKET, Process, descendants, kill_all, send
+from isorun.execution.keeper import PASSED_SOCKET, Process, children, descendants, kill_all, send
 from isorun.execution.process import ANSWER_SECONDS, Exit, Keepers, KeptProcess, Marks, end_processes, signal_name
 from isorun.study import FUNCTION
 from isorun.worker import forkserver as messages
@@ -98,9 +98,16 @@ class WarmServer:
                 raise
 
     def orphans(self) -> list[Process]:
-        """Processes that a run left behind: descendants of the keeper, but not, or no longer, of the server."""
+        """Processes that a run left behind: descendants of the keeper, but not, or no longer, of the server.
+
+        Who lost its parent is a child of the keeper. Mostly there is none, and to read the whole table of processes for
+        that takes longer than all else at the end of a run.
+        """
+        keeper = self._process.keeper_pid
+        if all(children(keeper) == [self._pid] for _ in range(2)):
+            return []
         of_server = {process.pid for process in descendants(self._pid)}
-        kept = descendants(self._process.keeper_pid)
+        kept = descendants(keeper)
         return [process for process in kept if process.pid != self._pid and process.pid not in of_server]
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ from isorun.packages.names import ADDRESS, PREFIX, PackageName, Wanted, parse_na
 from isorun.packages.reading import open_package
 from isorun.registries.logins import chosen_registry, is_own, kept, normal
 
-__all__ = ["Client", "Offered", "fetched", "is_registered"]
+__all__ = ["Client", "Offered", "fetched"]
 
 _TIMEOUT: Final = 60.0
 _LONGEST_ANSWER: Final = 8 * 2**20
@@ -67,11 +67,6 @@ class Offered:
 
     def __str__(self) -> str:
         return f"{self.name}@{self.version}"
-
-
-def is_registered(text: object) -> bool:
-    """Whether a text names a package in a registry."""
-    return isinstance(text, str) and text.startswith(PREFIX)
 
 
 def fetched(text: str, *, registry: str | None = None, observer: Observer = lambda *_: None) -> Path:
@@ -245,7 +240,7 @@ class Client:
         try:
             told = json.loads(error.read(_LONGEST_ANSWER))["error"]
             words = {name: str(told.get(name, ""))[:1000] for name in ("what", "found", "allowed", "next")}
-        except (ValueError, KeyError, TypeError, AttributeError, OSError, http.client.HTTPException):
+        except (ValueError, RecursionError, KeyError, TypeError, AttributeError, OSError, http.client.HTTPException):
             return _no_registry(self.url, f"HTTP {error.code}")
         kind = _KINDS.get(error.code, RegistryError)
         return kind(words["what"], found=words["found"], allowed=words["allowed"], hint=words["next"])

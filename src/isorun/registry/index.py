@@ -264,8 +264,6 @@ def _add(rows: Rows, viewer: Viewer, wanted: Wanted, received: Received) -> Push
     """The version that these bytes are already, or a new one with its line in the audit log."""
     name, digest, summary = wanted.name, received.digest, received.summary
     assert name is not None
-    if rows.one("SELECT 1 FROM owners WHERE name = ?", name.owner) is None:
-        raise _missing(f"owner {name.owner}")
     known = _known(rows, name)
     latest = max(known.values(), default=0)
     if digest in known and wanted.version in {0, known[digest]}:
@@ -288,7 +286,9 @@ def _add(rows: Rows, viewer: Viewer, wanted: Wanted, received: Received) -> Push
 
 
 def _known(rows: Rows, name: PackageName) -> dict[str, int]:
-    """The files of a package by their digests, with the version that each is."""
+    """The files of a package by their digests, with the version that each is; RegistryMissing without its owner."""
+    if rows.one("SELECT 1 FROM owners WHERE name = ?", name.owner) is None:
+        raise _missing(f"owner {name.owner}")
     question = f"SELECT digest, version {_FROM} WHERE owner = ? AND project = ? AND name = ?"
     return dict(rows.all(question, *_parts(name)))
 

@@ -167,6 +167,8 @@ class People:
 
     def remove_member(self, viewer: Viewer, owner: str, user: str) -> None:
         """Let a user act for a group no more."""
+        _refuse_name(owner, "owner")
+        _refuse_name(user, "user")
         if not viewer.may(Scope.ADMIN, owner):
             raise RegistryDenied(f"you may not say who acts for {owner}")
 

@@ -26,6 +26,7 @@ __all__ = [
     "Column",
     "Listing",
     "NumberStyle",
+    "Section",
     "Table",
     "View",
     "count",
@@ -262,6 +263,17 @@ class Listing:
 
     title: str
     items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the report. name: stable, for links. notes: sentences on it, also on why there is nothing to show."""
+
+    name: str
+    title: str
+    figures: tuple[Figure, ...]
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

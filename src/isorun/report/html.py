@@ -8,26 +8,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
-from importlib import resources
-from itertools import zip_longest
 from pathlib import Path
-from typing import Final
-from urllib.parse import quote
 
 from isorun.analysis.evidence import Condition
 from isorun.analysis.studies.study_result import StudyResult
-from isorun.report import Column, Listing, Table, View, count, escaped
+from isorun.report import Listing, Section, View, count, escaped, html_parts
 from isorun.report.figures import svg
-from isorun.report.figures.description import Figure
-from isorun.report.study_view import Section, headline, listings, study_sections, verdict, warnings
+from isorun.report.study_view import headline, listings, study_sections, verdict, warnings
 from isorun.study.records import RunState
 
-__all__ = ["fragment", "page", "render", "render_table", "render_view"]
-
-_STYLE: Final = resources.files(__package__).joinpath("page.css").read_text("utf-8") + svg.STYLE
-_LONG: Final = 40
+__all__ = ["fragment", "page", "render", "render_view"]
 
 
 def render(result: StudyResult, *, beside: Path | None = None) -> str:
@@ -37,7 +28,7 @@ def render(result: StudyResult, *, beside: Path | None = None) -> str:
         _verdict(result),
         _contents(sections, told),
         *(_section(section, beside) for section in sections),
-        *(_listing(number, listing) for number, listing in enumerate(listings(result), start=1) if listing.items),
+        *_listings(listings(result)),
         *_warnings(told),
     ]
     return page(f"{result.study}: isorun report", _header(result), "\n".join(main))
@@ -47,12 +38,17 @@ def render_view(title: str, kicker: str, view: View) -> str:
     """The page of what a command has to say: its verdict, figures, tables, listings and warnings."""
     header = f'<p class="kicker">{escaped(kicker)}</p>\n<h1>{escaped(title)}</h1>'
     main = [
-        _sentences(view.verdict[:1], view.verdict[1:]),
+        html_parts.render_sentences(view.verdict[:1], view.verdict[1:]),
         *([_section(Section("results", "Results", view.figures, view.tables))] if view.figures or view.tables else []),
-        *(_listing(number, listing) for number, listing in enumerate(view.listings, start=1) if listing.items),
+        *_listings(view.listings),
         *_warnings(view.warnings),
     ]
     return page(f"{title}: isorun", header, "\n".join(main))
+
+
+def _listings(given: Sequence[Listing]) -> Iterator[str]:
+    filled = ((number, listing) for number, listing in enumerate(given, start=1) if listing.items)
+    yield from (html_parts.render_listing(number, listing) for number, listing in filled)
 
 
 def fragment(view: View) -> str:
@@ -62,12 +58,16 @@ def fragment(view: View) -> str:
     notebooks put to the right, are put to the left. Colours are the notebook's own, light or dark.
     """
     parts = [
-        *(f"<p><strong>{_unbroken(sentence)}</strong></p>" for sentence in view.verdict[:1]),
-        *([_items(view.verdict[1:])] if view.verdict[1:] else []),
+        *(f"<p><strong>{html_parts.unbroken(sentence)}</strong></p>" for sentence in view.verdict[:1]),
+        *([html_parts.listed_items(view.verdict[1:])] if view.verdict[1:] else []),
         *(f"<div>{svg.render(figure, standalone=True)}</div>" for figure in view.figures),
-        *(_to_the_left(_table(table)) for table in view.tables),
-        *(f"<p>{escaped(listing.title)}</p>{_items(listing.items)}" for listing in view.listings if listing.items),
-        *([f"<ol>{''.join(map(_warning, view.warnings))}</ol>"] if view.warnings else []),
+        *(_to_the_left(html_parts.folded_table(table)) for table in view.tables),
+        *(
+            f"<p>{escaped(listing.title)}</p>{html_parts.listed_items(listing.items)}"
+            for listing in view.listings
+            if listing.items
+        ),
+        *([f"<ol>{''.join(map(html_parts.render_condition, view.warnings))}</ol>"] if view.warnings else []),
     ]
     return f'<div class="isorun">{"".join(parts)}</div>'
 
@@ -77,19 +77,9 @@ def _to_the_left(table: str) -> str:
     return table.replace(' class="key"', f' class="key"{left}').replace("<caption>", f"<caption{left}>")
 
 
-def _items(items: Sequence[str]) -> str:
-    return f"<ul>{''.join(f'<li>{_unbroken(item)}</li>' for item in items)}</ul>"
-
-
-def _listing(number: int, listing: Listing) -> str:
-    items = _items(listing.items).replace("<ul>", '<ul class="listing">', 1)
-    name = f"listing-{number}"
-    return f'<section aria-labelledby="{name}"><h2 id="{name}">{escaped(listing.title)}</h2>{items}</section>'
-
-
 def page(title: str, header: str, main: str) -> str:
     """A page around content that is HTML already; only the title is escaped here."""
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    digest = base64.b64encode(hashlib.sha256(html_parts.STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return f"""<!doctype html>
 <html lang="en">
@@ -100,7 +90,7 @@ def page(title: str, header: str, main: str) -> str:
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
 <title>{escaped(title)}</title>
-<style>{_STYLE}</style>
+<style>{html_parts.STYLE}</style>
 </head>
 <body>
 <header>
@@ -140,18 +130,7 @@ def _counted(result: StudyResult) -> str:
 
 def _verdict(result: StudyResult) -> str:
     first = headline(result)
-    return _sentences(first, [sentence for sentence in verdict(result) if sentence not in first])
-
-
-def _sentences(first: Sequence[str], rest: Sequence[str]) -> str:
-    leading = "".join(f'<p class="headline">{_unbroken(sentence)}</p>' for sentence in first)
-    items = _items(rest) if rest else ""
-    return f'<section class="verdict" aria-label="Verdict">{leading}{items}</section>'
-
-
-def _unbroken(sentence: str) -> str:
-    """The sentence with numbers and their percent signs kept on one line."""
-    return escaped(sentence).replace(" %", "&nbsp;%").replace(" ± ", "&nbsp;±&nbsp;")
+    return html_parts.render_sentences(first, [sentence for sentence in verdict(result) if sentence not in first])
 
 
 def _contents(sections: Sequence[Section], warnings: Sequence[Condition]) -> str:
@@ -165,114 +144,14 @@ def _section(section: Section, beside: Path | None = None) -> str:
     parts = [
         f'<section aria-labelledby="{section.name}">',
         f'<h2 id="{section.name}">{escaped(section.title)}</h2>',
-        *(_figure(figure) for figure in section.figures),
-        *(_table(table, beside) for table in section.tables),
+        *(html_parts.render_figure(figure) for figure in section.figures),
+        *(html_parts.folded_table(table, beside) for table in section.tables),
         "</section>",
     ]
     return "\n".join(parts)
 
 
-def _figure(figure: Figure) -> str:
-    return (
-        f'<figure><h3>{escaped(figure.title)}</h3><div class="wide">{svg.render(figure)}</div>'
-        f'<div class="narrow">{svg.render(figure, width=svg.NARROW)}</div>'
-        f"<figcaption>{escaped(figure.sentence)}</figcaption>"
-        f"<details><summary>The data of this figure</summary>{render_table(figure.data)}</details></figure>"
-    )
-
-
-def _table(table: Table, beside: Path | None = None) -> str:
-    if not table.folded:
-        return render_table(table, beside=beside)
-    return f"<details><summary>{escaped(table.title)}</summary>{render_table(table, beside=beside)}</details>"
-
-
 def _warnings(warnings: Sequence[Condition]) -> Iterator[str]:
     if warnings:
-        items = "\n".join(_warning(warning) for warning in warnings)
         yield '<section aria-labelledby="warnings"><h2 id="warnings">Warnings</h2>'
-        yield f'<ol class="warnings">{items}</ol></section>'
-
-
-def _warning(warning: Condition) -> str:
-    about = f" ({'; '.join(warning.groups)})" if warning.groups else ""
-    return (
-        f"<li><p><code>{escaped(warning.code)}</code> {escaped(warning.message + about)}</p>"
-        f'<p class="next">Next: {escaped(warning.next_step)}</p></li>'
-    )
-
-
-def render_table(table: Table, *, beside: Path | None = None) -> str:
-    """The table with its notes, in a box that scrolls sideways where the window is narrow.
-
-    beside: the folder that the page will lie in; the last cells then lead to the files that belong to them.
-    """
-    table = table.first_rows()
-    links = [_href(path, beside) for path in table.links] if beside is not None else []
-    notes = "".join(f"<p>{escaped(note)}</p>" for note in table.notes)
-    return "\n".join(
-        [
-            '<div class="table">',
-            f'<div class="scroll" tabindex="0" role="group" aria-label="{escaped(table.title)}"><table>',
-            f"<caption>{escaped(table.title)}</caption>",
-            f"<thead>{''.join(_head_rows(table))}</thead>",
-            "<tbody>",
-            *(_body_row(table.columns, row, link) for row, link in zip_longest(table.rows, links, fillvalue="")),
-            "</tbody></table></div>",
-            *([f'<div class="notes">{notes}</div>'] if notes else []),
-            "</div>",
-        ]
-    )
-
-
-def _head_rows(table: Table) -> Iterator[str]:
-    if not table.has_groups:
-        yield _line(_heading(column) for column in table.columns)
-        return
-    yield _line(_group_headings(table))
-    yield _line(_heading(column) for column in table.columns if column.group)
-
-
-def _group_headings(table: Table) -> Iterator[str]:
-    """Headings over several columns; a column without one reaches down into the second line."""
-    place = 0
-    for heading, number in table.heading_groups():
-        if heading:
-            yield f'<th scope="colgroup" colspan="{number}">{escaped(heading)}</th>'
-        else:
-            yield _heading(table.columns[place], rows=2)
-        place += number
-
-
-def _heading(column: Column, rows: int = 1) -> str:
-    unit = f' <span class="unit">({escaped(column.unit)})</span>' if column.unit else ""
-    span = f' rowspan="{rows}"' if rows > 1 else ""
-    kind = ' class="key"' if column.key else ""
-    return f'<th scope="col"{span}{kind}>{escaped(column.title)}{unit}</th>'
-
-
-def _href(path: str, beside: Path) -> str:
-    """A link within the same disk. What a record calls its folder may be anything: it never becomes a scheme."""
-    if not Path(path).is_absolute() or "\0" in path:
-        return ""
-    return f"./{quote(os.path.relpath(path, beside.absolute()))}"
-
-
-def _body_row(columns: Sequence[Column], row: Sequence[str], link: str = "") -> str:
-    last = len(row) - 1
-    cells = enumerate(zip(columns, row, strict=True))
-    return _line(_cell(place == 0, column, text, link if place == last else "") for place, (column, text) in cells)
-
-
-def _cell(first: bool, column: Column, text: str, link: str) -> str:
-    """The first cell names its row; long texts may break."""
-    kind = ("key list" if "; " in text else "key text" if len(text) > _LONG else "key") if column.key else ""
-    named = f' class="{kind}"' if kind else ""
-    if first and column.key:
-        return f'<th scope="row"{named}>{escaped(text)}</th>'
-    shown = f'<a href="{escaped(link)}">{escaped(text)}</a>' if link else escaped(text)
-    return f"<td{named}>{shown}</td>"
-
-
-def _line(cells: Iterator[str] | Sequence[str]) -> str:
-    return f"<tr>{''.join(cells)}</tr>"
+        yield f"{html_parts.render_conditions(warnings)}</section>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from isorun.analysis.evidence import Condition, first_of
@@ -12,18 +12,16 @@ from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
 from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupResult, SelectionResult
 from isorun.analysis.studies.study_result import StudyResult
-from isorun.report import Listing, NumberStyle, Table, View, count, style_for
+from isorun.report import Listing, NumberStyle, Section, Table, View, count, style_for
 from isorun.report.churn_tables import churn_tables
 from isorun.report.class_tables import class_tables
 from isorun.report.figures.curves import curve_figures
-from isorun.report.figures.description import Figure
 from isorun.report.figures.study_figures import class_figures, overall_figures, time_figures
 from isorun.report.run_tables import provenance_tables, run_tables
 from isorun.report.study_tables import identical_tables, named_rows, spread_tables, time_tables
 from isorun.study.cells import Level
 
 __all__ = [
-    "Section",
     "first_look",
     "group_sentence",
     "headline",
@@ -234,16 +232,6 @@ def _reach(group: GroupResult, metric: JudgedMetric, style: NumberStyle, mixed: 
 
 def _joined(parts: Sequence[str]) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of the report. name: stable, for links."""
-
-    name: str
-    title: str
-    figures: tuple[Figure, ...]
-    tables: tuple[Table, ...]
 
 
 def study_view(result: StudyResult, *, figures: bool = False) -> View:

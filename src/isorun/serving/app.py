@@ -107,6 +107,7 @@ def bound(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
+        listener.listen()  # whoever comes before the server is up waits for it
     except OSError as error:
         listener.close()
         hint = "isorun serve --port 0 takes a free one"

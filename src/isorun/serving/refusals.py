@@ -16,6 +16,7 @@ from typing import Final
 from isorun.errors import (
     InputError,
     IsorunError,
+    NothingRecorded,
     PackageError,
     RegistryConflict,
     RegistryDenied,
@@ -30,6 +31,7 @@ __all__ = ["Refusal", "refusal_of", "tell", "wants_page"]
 
 _STATUS: Final[tuple[tuple[type[IsorunError], int], ...]] = (
     (RegistryMissing, 404),
+    (NothingRecorded, 404),
     (RegistryDenied, 403),
     (RegistryConflict, 409),
     (PackageError, 422),

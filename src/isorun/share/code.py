@@ -51,9 +51,17 @@ class Code:
 
 
 def code_for_package(
-    records: Sequence[RunRecord], folder: Path, *, with_content: bool = True, allowed: Iterable[str] = ()
+    records: Sequence[RunRecord],
+    folder: Path,
+    *,
+    with_content: bool = True,
+    allowed: Iterable[str] = (),
+    snapshot: bool = False,
 ) -> Code:
-    """The code of these runs. with_content: also differences and files. allowed: paths that may look secret."""
+    """The code of these runs. with_content: also differences and files. allowed: paths that may look secret.
+
+    snapshot: also the files that a commit has, so that nobody needs its repository.
+    """
     code, trusted = Code(), frozenset(allowed)
     counted = Counter(canonical_json(record.code) for record in records if record.code)
     documents = {canonical_json(record.code): record.code for record in records if record.code}
@@ -66,7 +74,7 @@ def code_for_package(
             _add_difference(code, version, now, repository, trusted)
     if with_content:
         told = all("difference" in item or not item.get("dirty") for item in code.versions)
-        tracked = _tracked(folder) if repository and told else frozenset()
+        tracked = _tracked(folder) if repository and told and not snapshot else frozenset()
         _add_files(code, records, folder, tracked, trusted)
     return code
 

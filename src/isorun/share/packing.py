@@ -75,13 +75,15 @@ def pack(
     store: Store = None,
     key: Path | None = None,
     with_code: bool = True,
+    snapshot: bool = False,
     allowed: Iterable[str] = (),
     license_id: str = "",
     dry_run: bool = False,
 ) -> PackedStudy:
     """Pack a study. target: the file, by default named after the study. key: a private key to sign with.
 
-    allowed: files that go in although they look as if they held a secret. dry_run: make it, say what is in it, and
+    snapshot: also put in the files of the code that a commit has, so that nobody needs its repository. allowed: files
+    that go in although they look as if they held a secret. dry_run: make it, say what is in it, and
     leave nothing.
     """
     if license_id and not _LICENSE.fullmatch(license_id):
@@ -96,7 +98,7 @@ def pack(
         if not records:
             raise NothingRecorded(f"no run of the study {study.name!r} has ended yet", hint="isorun run makes the runs")
         path = None if dry_run else Path(package_name(study.name) if target is None else target)
-        code = code_for_package(records, Path(study.folder), with_content=with_code, allowed=allowed)
+        code = code_for_package(records, Path(study.folder), with_content=with_code, allowed=allowed, snapshot=snapshot)
         content = Content(study, records, code, _documents(kept, documents), license_id)
     return write_package(content, path, signing)
 

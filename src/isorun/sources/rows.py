@@ -105,7 +105,7 @@ _NEVER: Final = word_set(
     """time times uptime eta etas elapsed remaining runtime duration dur second seconds sec secs ms msec minutes min
     hours speed throughput ips fps memory mem ram vram gpu cpu size weight weights coef coefficient lambda smoothing
     scale patience threshold thresh fn func function type date timestamp pid port version seed wait
-    initscore pavg df ci progress wps ups wpb bsz wall"""
+    initscore pavg df ci progress sps qps tps wps ups wpb bsz wall"""
 )
 _PER_SECOND: Final = ("/s", "/sec", "/second", "persec", "persecond")
 _SAMPLING: Final = ("top_k", "top_p", "top-k", "top-p")  # how text is sampled, or how many files are kept

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PLANS",
+    "REPLAYS",
     "SEARCHES",
     "SEARCH_CLAIM",
     "STUDIES",
@@ -40,6 +41,8 @@ STUDY_PLACE: Final = frozenset({"folder", "file", "code"})
 """What a kept study has beside its declaration: where it lay when it was kept, and with which code."""
 PLANS: Final = "plans"
 SEARCHES: Final = "searches"
+REPLAYS: Final = "replays"
+"""Which runs were made again, and under which ids those are kept: they belong to no study."""
 SEARCH_CLAIM: Final = "search-"
 """What the name of a claim begins with that is a search's, while a trial of it is chosen: no cell, and no run."""
 WORKER_CLAIM: Final = "worker-"
@@ -75,7 +78,7 @@ def __getattr__(name: str) -> Any:
 
 
 class Claim(abc.ABC):
-    """The right to execute one cell, held until `release` or the death of the process."""
+    """The right to execute one cell, held until `release` or the death of the process, or beyond it after `leave`."""
 
     cell_id: str
     attempt: int
@@ -84,16 +87,28 @@ class Claim(abc.ABC):
     def release(self) -> None:
         """Give the right back; giving it back twice is nothing, also when a later attempt has it by then."""
 
+    def leave(self) -> None:
+        """Go, while the run goes on without this process: a job in a cluster's queue.
+
+        The cell is nobody's but of who takes this very attempt again (`AbstractStore.claim_again`), on any machine and
+        however long that takes. The base gives the right back: then another attempt may begin beside the run.
+        """
+        self.release()
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a claim now. since: when it was claimed, ISO 8601 in UTC."""
+    """Who holds a claim now. since: when it was claimed, ISO 8601 in UTC.
+
+    left: the process has gone, and its run goes on (`Claim.leave`).
+    """
 
     cell_id: str
     attempt: int
     host: str
     pid: int
     since: str
+    left: bool = False
 
 
 class AbstractDocuments(abc.ABC):
@@ -183,7 +198,10 @@ class AbstractStore(abc.ABC):
 
     @abc.abstractmethod
     def holders(self) -> Sequence[Holder]:
-        """Who holds a claim now, in this process or in another; holders that died are not among them."""
+        """Who holds a claim now, in this process or in another, or has left it; holders that died are not among them.
+
+        Of a claim that was left, which can be taken again, the one who left it.
+        """
 
     @abc.abstractmethod
     def finish(self, record: RunRecord) -> None:
@@ -206,7 +224,7 @@ class AbstractStore(abc.ABC):
 
     @abc.abstractmethod
     def documents(self, kind: str) -> AbstractDocuments:
-        """The documents of one kind: STUDIES, PLANS or SEARCHES."""
+        """The documents of one kind: STUDIES, PLANS, SEARCHES or REPLAYS."""
 
     @abc.abstractmethod
     def notes(self) -> tuple[Note, ...]:

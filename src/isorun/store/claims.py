@@ -2,8 +2,9 @@
 
 A cell's claim is a lock on the byte of `claims.lock` that belongs to it, so a killed holder's claims are free again.
 `claims/<cell id>` says which attempt it is and who makes it; it stays when an attempt leaves no record, so that
-attempts always grow, and goes with the record of the attempt. It is not synchronised: after a crash of the machine
-nobody is left who could wake up as an older attempt.
+attempts always grow, and goes with the record of the attempt. Of a run that goes on without the process that claimed it
+it says that, too: nobody but who takes that attempt again is given the cell. It is not synchronised: after a crash of
+the machine nobody is left who could wake up as an older attempt.
 
 POSIX record locks die with their process, also with `kill -9`, and are not inherited by its children. They have two
 traps: a process never conflicts with itself, and closing *any* descriptor of the file drops all its locks. Hence the
@@ -23,7 +24,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -54,6 +55,10 @@ class FolderClaim(Claim):
     def release(self) -> None:
         """Give the right back; giving it back twice is nothing, also when a later attempt has it by then."""
         self.claims.give_back(self)
+
+    def leave(self) -> None:
+        """Go, while the run goes on; the file of the claim says so."""
+        self.claims.leave(self)
 
 
 class Claims:
@@ -115,12 +120,28 @@ class Claims:
             finally:
                 self._locks.release(_byte_of(claim.cell_id))
 
+    def leave(self, claim: FolderClaim) -> None:
+        """Free the lock of the cell, whose run goes on; nothing is left where it has a record."""
+        with self._guard:
+            held = self._held.get(claim.cell_id)
+            if held == claim.attempt and claim.cell_id not in self._recorded:
+                found = self._read(claim.cell_id)
+                if found is not None and found.attempt == held:
+                    with reported(f"leaving the run of cell {claim.cell_id}", self._folder):
+                        self._replace(claim.cell_id, _written(replace(found, left=True)))
+        self.give_back(claim)
+
     def holders(self) -> list[Holder]:
-        """Who holds a claim now."""
+        """Who holds a claim now, or has left it."""
         with reported("looking at the claims", self._folder):
             names = claim_names(self._files.names(self._folder))
-            held = [name for name in names if self._locks.is_held(_byte_of(name))]
-            return [holder for name in held if (holder := self._holder(name))]
+            found = []
+            for name in names:
+                is_held = self._locks.is_held(_byte_of(name))
+                holder = self._holder(name)
+                if holder is not None and (is_held or holder.left):
+                    found.append(replace(holder, left=False) if is_held else holder)
+            return found
 
     def forget(self, finished: Collection[str]) -> None:
         """Remove what is remembered of finished cells whose holder died before giving the claim back."""
@@ -152,17 +173,19 @@ class Claims:
 
     def _as_attempt(self, cell_id: str, recorded: Iterable[int], again: int | None) -> FolderClaim | None:
         """As the attempt after all that are known; as an earlier one only where none after it is known."""
-        claimed, left_records = self.latest(cell_id), list(recorded)
-        known = [claimed, *left_records]
+        found, left_records = self._read(cell_id), list(recorded)
+        known = [found.attempt if found else 0, *left_records]
+        if found is not None and found.left and again != found.attempt and found.attempt not in left_records:
+            return None  # that attempt goes on without the process that claimed it
         if cell_id in self.unreadable:
             known += self._attempts_with_a_folder(cell_id)
         if again is not None and (again in left_records or again < max(known)):
             return None
         attempt = max(known) + 1 if again is None else again
         since = datetime.now(UTC).isoformat(timespec="seconds")
-        content = {"attempt": attempt, "host": socket.gethostname(), "pid": os.getpid(), "since": since}
+        holder = Holder(cell_id, attempt, socket.gethostname(), os.getpid(), since)
         with reported(f"claiming cell {cell_id}", self._folder):
-            self._replace(cell_id, json.dumps(content).encode())
+            self._replace(cell_id, _written(holder))
         with self._guard:
             self._held[cell_id] = attempt
         return FolderClaim(cell_id, attempt, self)
@@ -207,6 +230,11 @@ class Claims:
             return
 
 
+def _written(holder: Holder) -> bytes:
+    content = {"attempt": holder.attempt, "host": holder.host, "pid": holder.pid, "since": holder.since}
+    return json.dumps({**content, **({"left": True} if holder.left else {})}).encode()
+
+
 def claim_names(names: Iterable[str]) -> list[str]:
     """Those of the names in the folder of claims that are claims', and neither half-written nor set aside."""
     return sorted(name for name in names if "." not in name)
@@ -228,7 +256,7 @@ def read_claim(path: Path, files: Files) -> Holder | str | None:
     is_right = _is_number(attempt, 1) and _is_number(pid, 0) and isinstance(host, str) and _is_time(since)
     if not is_right or bool(pid) != bool(since):
         return "it does not say which attempt was made by whom and since when"
-    return Holder(path.name, attempt, host, pid, since)
+    return Holder(path.name, attempt, host, pid, since, left=content.get("left") is True)
 
 
 def _is_number(value: object, least: int) -> bool:

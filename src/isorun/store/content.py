@@ -123,7 +123,10 @@ def _finest_exponent(seconds: Numbers) -> int | None:
     if not gaps or not all(map((0.0).__le__, gaps)) or max(-seconds[0], seconds[-1]) >= _LATEST_SECOND:
         return None
     widest = max(gaps)
-    return max(_FINEST_EXPONENT, math.frexp(widest / _WIDEST_GAP)[1] - 2) if widest > 0 else _FINEST_EXPONENT
+    exponent = max(_FINEST_EXPONENT, math.frexp(widest / _WIDEST_GAP)[1] - 2) if widest > 0 else _FINEST_EXPONENT
+    while widest * _tick(-exponent) > _WIDEST_GAP + 2:  # rounding both its ends makes no gap so much shorter
+        exponent += 1
+    return exponent
 
 
 def _in_ticks(seconds: Numbers, exponent: int) -> array[int]:

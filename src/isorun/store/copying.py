@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from isorun.errors import StoreConflict, StoreDamaged, StoreError
-from isorun.store import PLANS, SEARCHES, STUDIES, STUDY_PLACE, AbstractStore
+from isorun.store import PLANS, REPLAYS, SEARCHES, STUDIES, STUDY_PLACE, AbstractStore
 from isorun.store.content import stored_form
 from isorun.study.records import RunRecord, record_digest
 
@@ -67,7 +67,7 @@ def copy(
     cells = sorted({run_id.rpartition("-")[0] for run_id in source.run_ids(wanted)})
     for start in range(0, len(cells), _CELLS_AT_ONCE):
         _copy_records(source, target, cells[start : start + _CELLS_AT_ONCE], copied)
-    for kind in (STUDIES, PLANS, SEARCHES):
+    for kind in (STUDIES, PLANS, SEARCHES, REPLAYS):
         named = source.documents(kind).names()
         names = [name for name in named if documents is None or (kind, name) in documents]
         _copy_documents(source, target, kind, names, copied)

@@ -28,7 +28,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from isorun.errors import InputError, StoreBusy, StoreError, StudyError
-from isorun.store import PLANS, SEARCHES, STUDIES
+from isorun.store import PLANS, REPLAYS, SEARCHES, STUDIES
 from isorun.store.checking import existing, only_writer
 from isorun.store.database import connect, create_database, reading, writing
 from isorun.store.files import Files, FolderDocuments, NotAFile, reported
@@ -46,7 +46,7 @@ __all__ = ["Redacted", "is_too_common", "redact"]
 _OWN_FIELDS: Final = frozenset(("env", "variables", "level_variables", "variables_read"))
 """Tables by the names of variables; those of the last one hold the start of a hash instead of the value."""
 _HASHES: Final = "variables_read"
-_DOCUMENTS: Final = frozenset((STUDIES, PLANS, SEARCHES))
+_DOCUMENTS: Final = frozenset((STUDIES, PLANS, SEARCHES, REPLAYS))
 _OTHERS: Final = frozenset(("key", "packed", "writer.lock", "claims.lock", "store.sqlite", REDACTING))
 _NEW: Final = "store.sqlite.redacted"
 _NAME: Final = re.compile(r"[A-Za-z_]\w{0,199}")

@@ -46,6 +46,7 @@ __all__ = [
     "RunState",
     "Seeded",
     "Series",
+    "canonical_fields",
     "canonical_json",
     "content_digest",
     "number_from_json",
@@ -259,10 +260,7 @@ class RunRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, the same for the same record. Runs that were not watched look as they did before one could."""
-        fields = {_KEYS.get(name, name): codec.write(getattr(self, name)) for name, codec in _codecs().items()}
-        if not self.watched:
-            del fields["watched"]
-        return {"record": RECORD_VERSION, **fields}
+        return _fields(self, _codecs())
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], **apart: Any) -> RunRecord:
@@ -286,6 +284,14 @@ class RunRecord:
                 allowed="a record as isorun wrote it",
                 hint="isorun store verify says what else is damaged",
             ) from error
+
+
+def _fields(record: RunRecord, codecs: Mapping[str, _Codec]) -> dict[str, Any]:
+    """The record as plain JSON, of the fields that there are codecs for."""
+    fields = {_KEYS.get(name, name): codec.write(getattr(record, name)) for name, codec in codecs.items()}
+    if not record.watched:
+        del fields["watched"]
+    return {"record": RECORD_VERSION, **fields}
 
 
 class _Codec(NamedTuple):
@@ -407,6 +413,11 @@ def _codecs() -> Mapping[str, _Codec]:
     return {item.name: _BY_TYPE.get(str(item.type), _PLAIN) for item in dataclasses.fields(RunRecord)}
 
 
+@functools.cache
+def _codecs_but_series() -> Mapping[str, _Codec]:
+    return {name: codec for name, codec in _codecs().items() if name != "series"}
+
+
 def states(records: Sequence[RunRecord]) -> dict[RunState, int]:
     """How many runs ended in each state."""
     counts = dict.fromkeys(RunState, 0)
@@ -430,9 +441,21 @@ class Envelope:
     digest: bytes
 
 
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
 def canonical_json(data: Any) -> str:
     """The same ASCII text for the same content: sorted keys, no spaces."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"))
+    return _CANONICAL.encode(data)
+
+
+def canonical_fields(record: RunRecord) -> dict[str, str]:
+    """The canonical JSON of each field of the record but its series, by their names in JSON, in order.
+
+    Who needs the digest of a record and parts of its text makes them once.
+    """
+    content = _fields(record, _codecs_but_series())
+    return {name: canonical_json(content[name]) for name in sorted(content)}
 
 
 def content_digest(data: bytes | memoryview) -> bytes:
@@ -440,9 +463,9 @@ def content_digest(data: bytes | memoryview) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
-def record_digest(record: RunRecord) -> bytes:
-    """What tells this record from any other."""
-    return _digest_of(_canonical_pieces(record))
+def record_digest(record: RunRecord, fields: Mapping[str, str] | None = None) -> bytes:
+    """What tells this record from any other. fields: its `canonical_fields`, where they are at hand."""
+    return _digest_of(_canonical_pieces(record, fields))
 
 
 def sealed(record: RunRecord) -> tuple[list[bytes], bytes]:
@@ -521,13 +544,13 @@ def _with_columns(envelope: Any, columns: Mapping[str, Numbers]) -> Any:
     return envelope
 
 
-def _canonical_pieces(record: RunRecord) -> Iterator[bytes]:
+def _canonical_pieces(record: RunRecord, fields: Mapping[str, str] | None = None) -> Iterator[bytes]:
     """The canonical JSON of the record. A million points are tens of megabytes, of which no second copy is made."""
-    content = dataclasses.replace(record, series={}).to_json()
-    before = canonical_json({name: value for name, value in content.items() if name < "series"})
-    after = canonical_json({name: value for name, value in content.items() if name > "series"})
+    texts = canonical_fields(record) if fields is None else fields
+    before = ",".join(f'"{name}":{text}' for name, text in texts.items() if name < "series")
+    after = ",".join(f'"{name}":{text}' for name, text in texts.items() if name > "series")
     axes, places = _shared_axes(record.series)
-    yield before[:-1].encode("ascii") + b"," + _SERIES
+    yield b"{%b,%b" % (before.encode("ascii"), _SERIES)
     for number, (steps, seconds) in enumerate(axes):
         yield b',["' if number else b'["'
         yield _pack(steps)
@@ -539,7 +562,7 @@ def _canonical_pieces(record: RunRecord) -> Iterator[bytes]:
         yield b'%b%b:[%d,"' % (b"," if number else b"", json.dumps(metric).encode("ascii"), place)
         yield _pack(record.series[metric].values)
         yield b'"]'
-    yield b"}}," + after[1:].encode("ascii")
+    yield b"}},%b}" % after.encode("ascii")
 
 
 def _digest_of(pieces: Iterable[bytes]) -> bytes:

@@ -8,7 +8,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,6 +30,10 @@ class _MemoryClaim(Claim):
     def release(self) -> None:
         """Give the right back; giving it back twice is nothing."""
         self.store.release(self.cell_id, self.attempt)
+
+    def leave(self) -> None:
+        """Go, while the run goes on."""
+        self.store.leave(self.cell_id, self.attempt)
 
 
 class _MemoryDocuments(AbstractDocuments):
@@ -74,7 +78,9 @@ class MemoryStore(AbstractStore):
         """The right to execute the cell, as a new attempt."""
         with self._guard:
             known = self._known(cell_id)
-            if cell_id in self._held or any(item.finished for item in known):
+            held = self._held.get(cell_id)
+            is_over = held is not None and held.left and any(item.attempt >= held.attempt for item in known)
+            if (held is not None and not is_over) or any(item.finished for item in known):
                 return None
             attempt = max([self._attempts.get(cell_id, 0), *(item.attempt for item in known)]) + 1
             return self._hold(cell_id, attempt)
@@ -84,7 +90,9 @@ class MemoryStore(AbstractStore):
         with self._guard:
             known = self._known(cell_id)
             later = max([self._attempts.get(cell_id, 0), *(item.attempt + 1 for item in known)])
-            if cell_id in self._held or any(item.finished for item in known) or later > attempt:
+            held = self._held.get(cell_id)
+            is_free = held is None or (held.left and held.attempt == attempt)
+            if not is_free or any(item.finished for item in known) or later > attempt:
                 return None
             return self._hold(cell_id, attempt)
 
@@ -97,13 +105,24 @@ class MemoryStore(AbstractStore):
     def release(self, cell_id: str, attempt: int) -> None:
         """Take a claim back, unless it has passed to a later attempt."""
         with self._guard:
-            if cell_id in self._held and self._held[cell_id].attempt == attempt:
+            held = self._held.get(cell_id)
+            if held is not None and held.attempt == attempt and not held.left:
                 del self._held[cell_id]
+
+    def leave(self, cell_id: str, attempt: int) -> None:
+        """Keep the claim for who takes this attempt again, unless it has left a record."""
+        with self._guard:
+            held = self._held.get(cell_id)
+            if (cell_id, attempt) in self._records:
+                self.release(cell_id, attempt)
+            elif held is not None and held.attempt == attempt:
+                self._held[cell_id] = replace(held, left=True)
 
     def holders(self) -> Sequence[Holder]:
         """Who holds a claim: this process."""
         with self._guard:
-            return [self._held[cell_id] for cell_id in sorted(self._held)]
+            held = [self._held[cell_id] for cell_id in sorted(self._held)]
+            return [one for one in held if not one.left or (one.cell_id, one.attempt) not in self._records]
 
     def finish(self, record: RunRecord) -> None:
         """Keep the record for as long as this store lives."""

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from isorun.errors import StoreConflict, StoreMissing
-from isorun.store import PLANS, SEARCHES, STUDIES, AbstractStore, stored_form
+from isorun.store import PLANS, SEARCHES, STUDIES, AbstractStore, Claim, stored_form
+from isorun.study.cells import Cell
 from isorun.study.records import RunState, Series
 from isorun.testing.made_records import content, make_cell, make_record
 
@@ -50,6 +51,14 @@ _ODD: list[dict[str, Any]] = [
 def _needs_claims_again(store: AbstractStore) -> None:
     if type(store).claim_again is AbstractStore.claim_again:
         pytest.skip("this store takes no claim again, which the base allows")
+
+
+def _needs_claims_that_stay(store: AbstractStore) -> None:
+    _needs_claims_again(store)
+    claim = store.claim("stays")
+    if claim is None or type(claim).leave is Claim.leave:
+        pytest.skip("claims of this store do not stay, which the base allows")
+    claim.release()
 
 
 class StoreContract:
@@ -201,6 +210,35 @@ class StoreContract:
         self.settle(store)
         assert store.finished() == {cell.id}
         assert store.claim(cell.id) is None
+
+    def test_a_run_that_was_left_is_nobodys_until_its_attempt_is_taken_again(self, tmp_path: Path) -> None:
+        with self.open(tmp_path) as store:
+            _needs_claims_that_stay(store)
+            cell = make_cell()
+            claim = store.claim(cell.id)
+            assert claim is not None
+            claim.leave()
+            claim.release()
+            if not self.lasting:
+                self._holds_a_run_that_was_left(store, cell)
+                return
+        with self.open(tmp_path) as store:
+            self._holds_a_run_that_was_left(store, cell)
+
+    def _holds_a_run_that_was_left(self, store: AbstractStore, cell: Cell) -> None:
+        assert [(one.cell_id, one.attempt, one.left) for one in store.holders()] == [(cell.id, 1, True)]
+        assert store.claim(cell.id) is None
+        assert store.claim_any([cell.id]) == []
+        assert store.claim_again(cell.id, 2) is None, "that is another attempt"
+        again = store.claim_again(cell.id, 1)
+        assert again is not None
+        assert [one.left for one in store.holders()] == [False]
+        assert store.claim_again(cell.id, 1) is None, "it is held"
+        store.finish(make_record(cell, state=RunState.INTERRUPTED))
+        again.leave()
+        later = store.claim(cell.id)
+        assert later is not None, "what has a record is over"
+        assert later.attempt == 2
 
     def test_closing_gives_claims_back(self, tmp_path: Path) -> None:
         if not self.lasting:

@@ -7,6 +7,7 @@ login in an address, a PEM block), or when it is the value of a secret variable.
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any, Callable, Iterable, List, Mapping, Match, Sequence, Set, Tuple
 
@@ -288,6 +289,7 @@ def names_secret(name: str) -> bool:
     return _names_clearly(name) or _names_doubtfully(name)
 
 
+@functools.lru_cache(maxsize=1024)  # runs mostly have the same variables, of which each is looked at several times
 def holds_secret(name: str, value: str) -> bool:
     """Whether a value is a secret: by its name, unless it is an ordinary word, number or path, or by its shape."""
     if _names_clearly(name):

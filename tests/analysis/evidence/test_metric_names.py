@@ -115,7 +115,7 @@ def test_the_split_is_read_from_the_name(name, split):
 
 
 @pytest.mark.parametrize(
-    "name", ["epoch", "lr", "eval_runtime", "train_samples_per_second", "latency", "acc_time", "fps"]
+    "name", ["epoch", "lr", "eval_runtime", "train_samples_per_second", "latency", "acc_time", "fps", "charts/SPS"]
 )
 def test_clocks_counters_and_speeds_are_bookkeeping(name):
     assert is_bookkeeping(name)

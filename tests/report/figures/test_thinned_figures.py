@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from isorun.analysis.spreads import spread
 from isorun.analysis.studies.study_result import analyse_study
-from isorun.report.figures.curves import _drawn_places
 from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
+from isorun.report.figures.thinning import drawn_places
 from isorun.report.study_view import study_view
 from isorun.study.cells import Level
 from record_builder import make_cell, make_record, make_series, make_study
@@ -55,7 +55,7 @@ def test_a_thinned_band_holds_the_median_that_is_drawn(long_curves):
 @settings(max_examples=100)
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=900).map(lambda values: np.asarray(values * 3)))
 def test_drawn_places_are_in_order_and_hold_both_extremes_and_both_ends(values):
-    places = _drawn_places(values)
+    places = drawn_places(values, 400)
     assert list(places) == sorted(set(places.tolist()))
     assert (places[0], places[-1]) == (0, values.size - 1)
     assert (values[places].min(), values[places].max()) == (values.min(), values.max())
@@ -63,7 +63,7 @@ def test_drawn_places_are_in_order_and_hold_both_extremes_and_both_ends(values):
 
 
 def test_a_short_curve_is_drawn_whole_and_says_nothing():
-    assert _drawn_places(np.arange(400.0)).tolist() == list(range(400))
+    assert drawn_places(np.arange(400.0), 400).tolist() == list(range(400))
     records = [make_record(make_cell(repeat=run), series={"acc": make_series([0.1, 0.2])}) for run in range(2)]
     result = analyse_study(make_study(levels=(Level.DEFAULT,), repeats=2), records)
     assert all("thinned" not in figure.sentence for figure in study_view(result, figures=True).figures)

@@ -34,6 +34,8 @@ from isorun.analysis.sequential.verdict import decide
 from isorun.errors import InputError
 
 __all__ = [
+    "METRIC",
+    "POINTS",
     "Check",
     "CheckVerdict",
     "CheckedGroup",
@@ -44,6 +46,11 @@ __all__ = [
     "judge_changes",
     "refuse_nonsense",
 ]
+
+
+POINTS: Final = "points"
+METRIC: Final = "metric"
+"""What margins are given in: hundredths of a share or of a percentage, or the metric's own numbers."""
 
 
 class CheckVerdict(enum.StrEnum):
@@ -67,6 +74,19 @@ class Margin:
     size: float
     given: float
     unit: str = ""
+
+    @classmethod
+    def of(cls, given: float, unit: str | None, scale: str) -> Margin:
+        """A margin as it was said. unit: "points" or "metric"; without it, points where the scale has them."""
+        unit = unit or (POINTS if scale else METRIC)
+        if unit == METRIC:
+            return cls(given, given)
+        if not scale:
+            raise InputError(
+                "a margin in points is one of a share or a percentage, and this metric is neither",
+                allowed=f"margin_unit={METRIC!r} (--margin-unit {METRIC}): its own numbers",
+            )
+        return cls(given / 100.0 if scale == "fraction" else given, given, POINTS)
 
     @property
     def words(self) -> str:

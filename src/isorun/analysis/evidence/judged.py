@@ -166,7 +166,7 @@ NEUTRAL: Final = _named(
 )
 
 CLOCKS: Final = _named("latency runtime walltime elapsed")
-SPEEDS: Final = _named("throughput fps")
+SPEEDS: Final = _named("throughput fps sps ips qps tps wps")
 BOOKKEEPING: Final = (
     _named(
         """epoch epochs step steps iter iters iteration iterations round rounds lr learning wd momentum time times

@@ -55,13 +55,22 @@ class _Window:
         return self.begin - _COARSE <= moment <= self.end + _COARSE
 
 
+def _began(record: RunRecord) -> float | None:
+    """When the run began; None where its record does not say: one that others made may say anything."""
+    try:
+        return datetime.fromisoformat(record.started_at).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
 def shared_files(records: Sequence[RunRecord]) -> SharedFiles:
     """Which runs met in which files. Attempts at one cell are one training that goes on, and do not count."""
     windows: dict[str, list[_Window]] = {}
     touches: dict[tuple[str, str], list[_Touch]] = {}
     for record in records:
         host = str(record.where.get("host", ""))
-        begin = datetime.fromisoformat(record.started_at).timestamp()
+        begin = _began(record)
+        assert begin is not None
         window = _Window(record.run_id, record.cell.id, begin, begin + record.wall_seconds, is_isolated(record))
         windows.setdefault(host, []).append(window)
         for name, touch in _touches(record):
@@ -128,7 +137,7 @@ def _read_of_others(touch: _Touch, seen: Sequence[_Touch], windows: Sequence[_Wi
 
 def shared_file_conditions(records: Sequence[RunRecord]) -> Iterator[Condition]:
     """What a reader has to know of them; nothing where each run kept to itself."""
-    found = shared_files([record for record in records if record.started_at])
+    found = shared_files([record for record in records if _began(record) is not None])
     if found.read:
         runs = frozenset().union(*found.read.values())
         files = first_of(sorted(found.read), _TOLD, ", ")

@@ -20,7 +20,10 @@ _FRESH_SECONDS: Final = 15.0
 
 @dataclass(slots=True, eq=False)
 class AwaitedRun:
-    """A job that somebody waits for. submission: None while it waits to be submitted. The times are monotonic."""
+    """A job that somebody waits for. submission: None while it waits to be submitted. The times are monotonic.
+
+    halts: why all work here is to end with it. stop_known: it was asked to stop before it was waited for.
+    """
 
     job: Job
     tell: Tell
@@ -31,6 +34,8 @@ class AwaitedRun:
     reason: str = ""
     node: str = ""
     stop_asked: bool = False
+    halts: str = ""
+    stop_known: bool = False
     fenced: bool = False
     cancelled_at: float = 0.0
     absent_since: float | None = None

@@ -43,6 +43,7 @@ _FULL_SECONDS: Final = 30.0
 _SILENT_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 90.0
 _CANCEL_AGAIN_SECONDS: Final = 15.0
+_STOP: Final = "stop"
 
 
 class SlurmExecutor(AbstractExecutor):
@@ -114,6 +115,7 @@ class SlurmExecutor(AbstractExecutor):
             self._entries[job.run_id] = entry
             if known is not None and known[0].runs[known[1]] == job.run_id:
                 entry.submission, entry.index = known
+                entry.stop_known = _STOP in entry.place.names()
                 self._ask_at = 0.0
             else:
                 if known is not None:
@@ -136,11 +138,13 @@ class SlurmExecutor(AbstractExecutor):
             self._changed.notify_all()
 
     def cancel(self, run_id: str) -> None:
-        """Ask SLURM to end a run that another process waits for, which hears and records its end."""
+        """Have a run end that another process waits for, which is told so, records its end, and ends its work."""
         for submission, index in self._ledger.of_cell(run_id.rpartition("-")[0]):
-            if submission.runs[index] == run_id and submission.number:
-                with suppress(ControllerSilent):
-                    self._slurm.cancel([f"{submission.number}_{index}"])
+            if submission.runs[index] == run_id:
+                submission.place(index).mark(_STOP)
+                if submission.number:
+                    with suppress(ControllerSilent):
+                        self._slurm.cancel([f"{submission.number}_{index}"])
 
     def leave(self) -> tuple[str, ...]:
         """Submit what still waits to be, and go: what is queued or running goes on. The runs that do for certain.
@@ -324,6 +328,9 @@ class SlurmExecutor(AbstractExecutor):
     def _look_at(self, entry: AwaitedRun) -> None:
         """What the run left in its folder since the last look."""
         names = entry.place.names()
+        if _STOP in names and not entry.stop_known:
+            entry.stop_known = entry.stop_asked = True
+            entry.halts = "isorun stop"
         for event in entry.tail.new(entry.place, entry.job.run_id, names):
             self._some_started = True
             entry.tell(event)
@@ -440,7 +447,7 @@ class SlurmExecutor(AbstractExecutor):
     def _end(self, entry: AwaitedRun, record: RunRecord, *, lost: bool = False) -> None:
         if entry.number:
             record = replace(record, where={**record.where, "executor": "slurm", "job": entry.number})
-        self._end_with(entry, RunEnded(entry.job.run_id, record, lost))
+        self._end_with(entry, RunEnded(entry.job.run_id, record, lost, entry.halts))
 
     def _end_with(self, entry: AwaitedRun, event: Event) -> None:
         with self._changed:

@@ -12,6 +12,7 @@
     INDEX/events-K.jsonl, INDEX/stopped-K.json.gz, INDEX/failed-K.json
     INDEX/record.json.gz   the one record of the run: who links it first has made the run
     INDEX/fenced       why nobody waits for it any more: it ends, and does not begin
+    INDEX/stop         `isorun stop` asked for its end: who waits for it ends all its work
     INDEX/over         SLURM's last word on a run that left no record
 
 The token is in the name and in the comment of the job, so that what SLURM knows can be told from jobs of others, also

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from isorun.analysis.evidence.judged import JudgedMetric
-from isorun.analysis.samples import FloatArray
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.selection import LearningCurves
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report import Column, Table, significant, style_for
 from isorun.report.figures.axes import value_axis
-from isorun.report.figures.description import Axis, Band, Figure, Line
+from isorun.report.figures.description import Axis, Band, Figure, Legend, Line
 from isorun.report.figures.groups import series_of
+from isorun.report.figures.thinning import drawn_places, stretches
+from isorun.study.records import Series
 
-__all__ = ["curve_figures"]
+__all__ = ["curve_figures", "run_curve"]
 
 _MOST_FIGURES: Final = 4
 _MOST_POINTS: Final = 400
 _MOST_RUNS: Final = 50
 _LARGEST: Final = 1e300
+_OWN, _OTHERS = 1, 5
 _FEWEST_ENLARGED: Final = 8
 """Of fewer epochs than these the last ones are seen well enough."""
 
@@ -73,6 +73,46 @@ def _figure(
         panels=tuple(panels),
         columns=2 if ends else 1,
     )
+
+
+def run_curve(run: str, series: Series, metric: JudgedMetric, others: LearningCurves | None) -> Figure | None:
+    """One run while training, in the band of the finished runs of its group; None where it has less than two points.
+
+    others: the curves of its group; None where no run of it has any.
+    """
+    style = style_for(metric.scale)
+    own = Line(_points(series.steps, series.values, style.factor), _OWN)
+    if len(own.points) < 2:
+        return None
+    band = () if others is None else (_band(others, _OTHERS, style.factor),)
+    median = () if others is None else (Line(_points(others.steps, others.median, style.factor), _OTHERS, dashed=True),)
+    lines = (*median, own)
+    title = f"{metric.name} of this run while training"
+    drawn = [at for line in lines for at in line.points]
+    low_high = [end for one in band for _, low, high in one.points for end in (low, high)]
+    rows = tuple((f"{x:g}", significant(y, 6)) for x, y in own.points)
+    label = f"{metric.name} ({style.unit})" if style.unit else metric.name
+    return Figure(
+        name=f"curve-{metric.name}",
+        title=title,
+        sentence=_own_sentence(run, metric, others),
+        x=value_axis("epoch", [x for x, _ in drawn], whole=True),
+        y=value_axis(label, [*(y for _, y in drawn), *low_high]),
+        data=Table(f"data-curve-{metric.name}", f"Data: {title}", (Column("epoch", key=True), Column(label)), rows),
+        lines=lines,
+        bands=band,
+        legend=(
+            Legend("this run", None, _OWN),
+            *([Legend("median of its group", None, _OTHERS, dashed=True)] if others else []),
+        ),
+    )
+
+
+def _own_sentence(run: str, metric: JudgedMetric, others: LearningCurves | None) -> str:
+    if others is None:
+        return f"{metric.name} of run {run}; no finished run of its group has a curve to hold it against."
+    counted = f"{len(others.runs)} runs" if len(others.runs) > 1 else "the only run"
+    return f"Line: run {run}. Band: the middle 80 % of {counted} of its group that finished; dashed: their median."
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,35 +168,15 @@ def _points(steps: Sequence[float], values: Sequence[float], factor: float) -> t
     x, y = np.asarray(steps, dtype=float), np.asarray(values, dtype=float)
     usable = np.abs(y) < _LARGEST
     x, y = x[usable], factor * y[usable]
-    drawn = _drawn_places(y)
+    drawn = drawn_places(y, _MOST_POINTS)
     return tuple(zip(x[drawn].tolist(), y[drawn].tolist(), strict=True))
-
-
-def _drawn_places(values: FloatArray) -> npt.NDArray[np.intp]:
-    """The places of a long line that are drawn: in each of equally long stretches its smallest and its largest value.
-
-    So a line of a million points looks as the whole one would, and no peak gets lost. Its first and last point stay.
-    """
-    if values.size <= _MOST_POINTS:
-        return np.arange(values.size)
-    bounds = _stretches(values.size)
-    ends = [
-        start + place(values[start:stop])
-        for start, stop in pairwise(bounds.tolist())
-        for place in (np.argmin, np.argmax)
-    ]
-    return np.unique([0, values.size - 1, *ends])
-
-
-def _stretches(size: int) -> npt.NDArray[np.intp]:
-    return np.linspace(0, size, _MOST_POINTS // 2 + 1).astype(np.intp)
 
 
 def _band(curves: LearningCurves, series: int, factor: float) -> Band:
     """The band; of a long one the outermost ends of each stretch, so that it holds all that the whole one does."""
     steps, low, high = (np.asarray(part, dtype=float) for part in (curves.steps, curves.low, curves.high))
     if steps.size > _MOST_POINTS:
-        bounds = _stretches(steps.size)
+        bounds = stretches(steps.size, _MOST_POINTS)
         starts = bounds[:-1]
         low, high = np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
         steps = np.concatenate([steps[starts[:-1]], steps[-1:]])
@@ -186,7 +206,7 @@ def _curve_data_table(
 
 
 def _curve_rows(level: str, curves: LearningCurves, factor: float) -> Iterator[tuple[str, ...]]:
-    for place in _drawn_places(np.asarray(curves.median, dtype=float)).tolist():
+    for place in drawn_places(np.asarray(curves.median, dtype=float), _MOST_POINTS).tolist():
         band = (curves.median[place], curves.low[place], curves.high[place])
         yield (level, f"{curves.steps[place]:g}", *(significant(factor * value, 4) for value in band))
 

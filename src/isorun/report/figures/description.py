@@ -62,7 +62,10 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One value. title: what a pointer resting on it tells. small: one of so many that large ones would hide all."""
+    """One value. title: what a pointer resting on it tells; without one it is drawn small, as one of many.
+
+    small: one of so many that large ones would hide all.
+    """
 
     x: float
     y: float

@@ -2,8 +2,9 @@
 
     postgresql://lab/isorun        the server lab, the database isorun; whatever libpq reads says the rest
 
-It needs `isorun[postgres]`. `line.py` is the way to the server, `records.py` what a record is there, `claims.py` who
-executes a cell; the schema is that of the numbered files in `migrations/`. See docs/design/postgres-store.md.
+It needs `isorun[postgres]`. `line.py` is the way to the server, `records.py` what a record is there, `recording.py` how
+it gets there, `claims.py` who executes a cell; the schema is that of the numbered files in `migrations/`. See
+docs/design/postgres-store.md.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from isorun.errors import StoreDamaged, StoreError, StoreMissing
 from isorun.store import AbstractDocuments, AbstractStore, Claim, Holder
-from isorun.store.content import KnownAttempt, is_known, stored_form
+from isorun.store.content import stored_form
 from isorun.store.database import Migration, pending_migrations, shipped_migrations
 from isorun.store.postgres.claims import LeasedClaims
 from isorun.store.postgres.line import ServerLine
+from isorun.store.postgres.recording import DURABLE, RowWriter
 from isorun.store.postgres.records import COLUMNS, KeptRow, RowReader, packed_row
-from isorun.study.records import Note, RunRecord, RunState, content_digest, record_digest
+from isorun.study.records import Note, RunRecord, RunState, content_digest
 
 if TYPE_CHECKING:
     from isorun.store.checking import Verified
@@ -55,19 +57,6 @@ _HISTORY: Final = """
         applied_at timestamptz NOT NULL DEFAULT now()
     )
 """
-# A commit is on the disk when it returns, whatever the database or the role has been told; stronger settings stay.
-_DURABLE: Final = (
-    "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
-)
-_INSERT_RUN: Final = f"INSERT INTO isorun.runs ({COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)"  # noqa: S608 - ours
-_INSERT_PARTS: Final = (
-    "INSERT INTO isorun.parts (hash, content) SELECT * FROM unnest(%s::bytea[], %s::text[]) ON CONFLICT DO NOTHING"
-)
-
-# Nobody claims a finished cell, so that its claim ends with it, and need not be given back in another round trip.
-_FINISH_CELL: Final = """
-    UPDATE isorun.cells SET attempt = greatest(attempt, %s), finished = true, token = NULL, until = NULL WHERE cell = %s
-"""
 
 
 class PostgresStore(AbstractStore):
@@ -94,6 +83,7 @@ class PostgresStore(AbstractStore):
         self._process = os.getpid()
         self._closed = False
         self._durable = True
+        self._writer = RowWriter()
         self._claims = LeasedClaims(self._do, lambda: ServerLine(url, patience_seconds=lease), lease)
         try:
             self._open(create=create)
@@ -123,8 +113,8 @@ class PostgresStore(AbstractStore):
     def finish(self, record: RunRecord) -> None:
         """Commit the record; when this returns it is on the disk of the server."""
         kept = stored_form(record)
-        row, parts = packed_row(kept, record_digest(kept))
-        self._do(f"recording run {kept.run_id}", lambda connection: _write(connection, kept, row, parts))
+        row, parts = packed_row(kept)
+        self._do(f"recording run {kept.run_id}", lambda connection: self._writer.write(connection, kept, row, parts))
         if kept.state is RunState.FINISHED:
             self._claims.given_back(kept.cell.id, kept.attempt)
 
@@ -316,40 +306,9 @@ def _lease_seconds() -> float:
     return seconds
 
 
-def _write(connection: Any, record: RunRecord, row: KeptRow, parts: dict[bytes, str]) -> None:
-    """Write a record unless the very same one is there. Two round trips: what is known, and what is new."""
-    with connection.pipeline(), connection.transaction():
-        connection.execute(_DURABLE)
-        there = connection.execute("SELECT hash FROM isorun.parts WHERE hash = ANY(%s)", (list(parts),))
-        claimed, attempts = _locked(connection, row.cell)
-        if is_known(record, row.digest, attempts, claimed):
-            return
-        new = sorted(set(parts) - {hashed for (hashed,) in there})  # one order: nobody waits in a ring
-        if new:
-            connection.execute(_INSERT_PARTS, (new, [parts[hashed] for hashed in new]))
-        connection.execute(_INSERT_RUN, row)
-        if record.state is RunState.FINISHED:
-            connection.execute(_FINISH_CELL, (row.attempt, row.cell))
-        else:
-            connection.execute(
-                "UPDATE isorun.cells SET attempt = greatest(attempt, %s) WHERE cell = %s", (row.attempt, row.cell)
-            )
-
-
-def _locked(connection: Any, cell_id: str) -> tuple[int, list[KnownAttempt]]:
-    """The latest attempt that was claimed, and those recorded. With the cell locked nobody adds to them."""
-    latest = connection.execute("SELECT attempt FROM isorun.cells WHERE cell = %s FOR UPDATE", (cell_id,))
-    known = connection.execute("SELECT attempt, state, digest FROM isorun.runs WHERE cell = %s", (cell_id,))
-    found = latest.fetchone()
-    if found is None:  # it was never claimed, as where records are copied
-        connection.execute("INSERT INTO isorun.cells (cell) VALUES (%s) ON CONFLICT DO NOTHING", (cell_id,))
-        return _locked(connection, cell_id)
-    return found[0], [KnownAttempt(attempt, state == RunState.FINISHED, digest) for attempt, state, digest in known]
-
-
 def _keep_document(connection: Any, kept: tuple[str, str, str, bytes]) -> None:
     with connection.pipeline(), connection.transaction():
-        connection.execute(_DURABLE)
+        connection.execute(DURABLE)
         connection.execute(
             "INSERT INTO isorun.documents (kind, name, content, digest) VALUES (%s, %s, %s, %s) "
             "ON CONFLICT (kind, name) DO UPDATE "

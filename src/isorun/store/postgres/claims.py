@@ -5,6 +5,9 @@ thread renews what this process holds; of a process that died, or was stopped or
 take the claims over, each as a later attempt, so that what it may still record is refused. All times are the server's.
 After the server was started again, holders have a lease's time to come back before anything lapses.
 
+A run that goes on without the process that claimed it has a token of nobody's, which never lapses: nobody but who takes
+that attempt again is given the cell.
+
 A lapsed claim is taken over by who has seen it lapsed for half a lease, by a clock of its own (`_Watch`): after a cut
 network or a step of the server's clock all claims look lapsed at once, while their holders are about to renew them.
 """
@@ -18,6 +21,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -40,6 +44,12 @@ _TAKEN_OVER: Final = f"""(
 )"""  # noqa: S608 - all of it ours
 
 _MAKE: Final = "INSERT INTO isorun.cells (cell) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING"
+# The row of a cell that nobody claimed before is made as the claim's.
+_TAKE_NEW: Final = """
+    INSERT INTO isorun.cells (cell, attempt, token, host, pid, since, until)
+    VALUES (%(cell)s, 1, %(token)s, %(host)s, %(pid)s, now(), now() + make_interval(secs => %(lease)s))
+    ON CONFLICT DO NOTHING RETURNING 0, cell, attempt
+"""
 # A row that another locks right now is being claimed or recorded, so it is passed over. One with this store's own token
 # that this store does not know of is a claim whose reply was lost.
 _TAKE: Final = f"""
@@ -62,7 +72,7 @@ _TAKE_AGAIN: Final = f"""
     SET attempt = %(attempt)s, token = %(token)s, host = %(host)s, pid = %(pid)s,
         since = now(), until = now() + make_interval(secs => %(lease)s)
     WHERE cell = %(cell)s AND NOT finished AND attempt <= %(attempt)s
-        AND (token IS NULL OR token = %(token)s OR {_TAKEN_OVER})
+        AND (token IS NULL OR token = %(token)s OR (token = '' AND attempt = %(attempt)s) OR {_TAKEN_OVER})
         AND NOT EXISTS (SELECT FROM isorun.runs WHERE runs.cell = cells.cell AND runs.attempt >= %(attempt)s)
     RETURNING attempt
 """  # noqa: S608
@@ -79,8 +89,14 @@ _GIVE_BACK: Final = """
     FROM unnest(%(cells)s::text[], %(attempts)s::bigint[]) AS mine (cell, attempt)
     WHERE cells.cell = mine.cell AND cells.attempt = mine.attempt AND token = %(token)s
 """
+_LEAVE: Final = """
+    UPDATE isorun.cells SET token = '', until = 'infinity'
+    WHERE cell = %(cell)s AND attempt = %(attempt)s AND token = %(token)s
+        AND NOT EXISTS (SELECT FROM isorun.runs WHERE runs.cell = cells.cell AND runs.attempt = %(attempt)s)
+"""
 _HELD: Final = f"""
-    SELECT cell, attempt, host, pid, since FROM isorun.cells WHERE token IS NOT NULL AND NOT {_LAPSED} ORDER BY cell
+    SELECT cell, attempt, host, pid, since, token = '' FROM isorun.cells
+    WHERE token IS NOT NULL AND NOT {_LAPSED} ORDER BY cell
 """  # noqa: S608
 
 
@@ -95,6 +111,10 @@ class PostgresClaim(Claim):
     def release(self) -> None:
         """Give the right back; giving it back twice is nothing, also when a later attempt has it by then."""
         self.claims.give_back([self])
+
+    def leave(self) -> None:
+        """Go, while the run goes on; the row of the cell says so."""
+        self.claims.leave(self)
 
 
 class LeasedClaims:
@@ -122,9 +142,7 @@ class LeasedClaims:
 
     def take(self, cell_ids: Iterable[str], limit: int) -> list[Claim]:
         """Claims of the first cells that are free, up to so many; one thread at a time."""
-        with self._guard:
-            held = set(self._held)
-        left = (cell_id for cell_id in cell_ids if cell_id not in held)
+        left = (cell_id for cell_id in cell_ids if cell_id not in self._held)
         taken: list[Claim] = []
         size = _FIRST_LOOK
         while len(taken) < limit and (some := list(itertools.islice(left, size))):
@@ -169,6 +187,27 @@ class LeasedClaims:
         except StoreError:
             return
 
+    def leave(self, claim: PostgresClaim) -> None:
+        """Leave the cell to who takes this attempt again. What cannot be left now lapses by itself."""
+        with self._guard:
+            if self._held.get(claim.cell_id) != claim.attempt:
+                return
+            # Renewed no more, so that nothing speaks of it as lost when it is another's.
+            del self._held[claim.cell_id]
+        asked = {"cell": claim.cell_id, "attempt": claim.attempt, "token": self._token}
+
+        def leaving(connection: Any) -> bool:
+            return bool(connection.execute(_LEAVE, asked).rowcount)
+
+        try:
+            if self._do("leaving a run", leaving):
+                return
+        except StoreError:
+            return
+        with self._guard:  # it has left a record meanwhile
+            self._held[claim.cell_id] = claim.attempt
+        self.give_back([claim])
+
     def given_back(self, cell_id: str, attempt: int) -> None:
         """The claim of that attempt ended with its record, in the same transaction."""
         with self._guard:
@@ -181,8 +220,8 @@ class LeasedClaims:
             "looking at the claims", lambda connection: connection.execute(_HELD, {"lease": self._lease}).fetchall()
         )
         return [
-            Holder(cell, attempt, host, pid, since.astimezone(UTC).isoformat(timespec="seconds"))
-            for cell, attempt, host, pid, since in rows
+            Holder(cell, attempt, host, pid, since.astimezone(UTC).isoformat(timespec="seconds"), left)
+            for cell, attempt, host, pid, since, left in rows
         ]
 
     def close(self) -> None:
@@ -199,20 +238,9 @@ class LeasedClaims:
         self._made.clear()
 
     def _taken_of(self, cell_ids: Sequence[str], limit: int) -> list[Claim]:
-        new = sorted(
-            {cell_id for cell_id in cell_ids if cell_id not in self._made}
-        )  # one order: nobody waits in a ring
+        new = sorted({cell_id for cell_id in cell_ids if cell_id not in self._made})
         asked = {**self._who(), **self._seen(cell_ids), "cells": list(cell_ids), "limit": limit}
-
-        def taking(connection: Any) -> list[tuple[int, str, int]]:
-            with connection.pipeline():  # one round trip and one commit, also where rows are to be made
-                if new:
-                    connection.execute(_MAKE, (new,))
-                answer = connection.execute(_TAKE, asked)
-            found: list[tuple[int, str, int]] = answer.fetchall()
-            return found
-
-        rows = sorted(self._do("claiming a cell", taking))
+        rows = sorted(self._do("claiming a cell", lambda connection: _taken(connection, asked, new)))
         self._made.update(new)
         if len(rows) < min(limit, len(cell_ids)):
             self._look_at(cell_ids)
@@ -267,6 +295,21 @@ class LeasedClaims:
             for cell_id, attempt in gone & set(self._held.items()):
                 del self._held[cell_id]
                 self.lost.append(f"{cell_id}-{attempt}")
+
+
+def _taken(connection: Any, asked: dict[str, Any], new: list[str]) -> list[tuple[int, str, int]]:
+    """Place, cell and attempt of what was taken. new: cells whose rows may have to be made, in one order for all."""
+    rows: list[tuple[int, str, int]] = []
+    if len(asked["cells"]) == len(new) == 1:  # mostly nobody has claimed it, and one short statement does
+        rows = connection.execute(_TAKE_NEW, {**asked, "cell": new[0]}).fetchall()
+    if rows:
+        return rows
+    with connection.pipeline() if new else nullcontext():  # one round trip and one commit
+        if new:
+            connection.execute(_MAKE, (new,))
+        answer = connection.execute(_TAKE, asked)
+    rows += answer.fetchall()
+    return rows
 
 
 _Seen = tuple[str, int, datetime]

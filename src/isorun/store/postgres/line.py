@@ -47,6 +47,9 @@ _REFUSED: Final = re.compile(r"password|authentication|pg_hba|\bpeer\b|role .* d
 _NO_DATABASE: Final = re.compile(r'database "(.*)" does not exist')
 _FULL: Final = ("53100", "53200")
 _CONFLICTS: Final = ("40001", "40P01")
+_PREPARED_AFTER: Final = 3
+_NOT_PREPARED: Final = ("26000", "42P05")
+"""There is no such prepared statement, or there is one already: a pooler put the line through to another session."""
 
 
 class ServerLine:
@@ -63,6 +66,7 @@ class ServerLine:
         self._secrets = _secrets_of(url)
         self._connection: psycopg.Connection[Any] | None = None
         self._answered = False
+        self._prepared_after: int | None = _PREPARED_AFTER
 
     def do(self, doing: str, work: Callable[[Any], _T]) -> _T:
         """What `work` gives, which is called with the connection, more than once where the line breaks."""
@@ -73,6 +77,10 @@ class ServerLine:
             except psycopg.Error as error:
                 if error.sqlstate in _CONFLICTS and conflicts < _TRIES_OF_A_CONFLICT:
                     conflicts += 1
+                    continue
+                if error.sqlstate in _NOT_PREPARED and self._prepared_after is not None:
+                    self._prepared_after = None
+                    self.hang_up()
                     continue
                 if not self._may_come_back(error):
                     raise self._told(error, doing) from None
@@ -106,7 +114,8 @@ class ServerLine:
         if self._connection is None or self._connection.closed:
             asked = psycopg.conninfo.conninfo_to_dict(self._url)
             options = {name: value for name, value in _DEFAULTS.items() if name not in asked}
-            connection = psycopg.connect(self._url, autocommit=True, prepare_threshold=None, **options)
+            threshold = self._prepared_after
+            connection = psycopg.connect(self._url, autocommit=True, prepare_threshold=threshold, **options)
             if connection.info.server_version < _OLDEST * 10_000:
                 version = connection.info.parameter_status("server_version") or "an unknown version"
                 connection.close()

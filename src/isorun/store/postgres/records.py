@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from isorun.errors import StoreDamaged, StoreError
@@ -25,7 +24,7 @@ from isorun.store.rows import (
     unpacked_series,
 )
 from isorun.study.cells import Cell
-from isorun.study.records import RunRecord, Series, canonical_json, content_digest
+from isorun.study.records import RunRecord, Series, canonical_fields, canonical_json, content_digest, record_digest
 
 __all__ = ["COLUMNS", "KeptRow", "RowReader", "packed_row"]
 
@@ -66,27 +65,55 @@ class KeptRow(NamedTuple):
         return hashed.digest()
 
 
-def packed_row(record: RunRecord, digest: bytes) -> tuple[KeptRow, dict[bytes, str]]:
+def packed_row(record: RunRecord) -> tuple[KeptRow, dict[bytes, str]]:
     """The row of a record, and the parts that it shares with others, by their hashes."""
-    parts: dict[bytes, str] = {}
-
-    def refer(text: str) -> str:
-        hashed = content_digest(text.encode("ascii"))
-        parts[hashed] = text
-        return hashed.hex()
-
-    content = replace(record, series={}).to_json()
-    described, numbers = _packed_numbers(packed_series(record.series))
-    body = {
-        **content,
-        "cell": [refer(canonical_json(shared_cell(record.cell))), record.cell.seed, record.cell.repeat],
-        "environment": refer(split_document(record.environment, refer)[0]),
-        "code": refer(canonical_json(content["code"])),
-        "sources": refer(canonical_json(content["sources"])),
-        "series": described,
+    texts = canonical_fields(record)
+    digest = record_digest(record, texts)
+    environment = _split_environment(texts["environment"], record.environment)
+    shared = {
+        "cell": canonical_json(shared_cell(record.cell)),
+        "environment": environment.rest,
+        "code": texts["code"],
+        "sources": texts["sources"],
     }
-    row = KeptRow(record.cell.id, record.attempt, str(record.state), digest, b"", canonical_json(body), numbers)
+    hashes = {name: content_digest(text.encode("ascii")) for name, text in shared.items()}
+    parts = {**environment.parts, **{hashes[name]: text for name, text in shared.items()}}
+    described, numbers = _packed_numbers(packed_series(record.series))
+    cell = [hashes["cell"].hex(), record.cell.seed, record.cell.repeat]
+    own = {**{name: f'"{hashed.hex()}"' for name, hashed in hashes.items()}, "cell": canonical_json(cell)}
+    body = {**texts, **own, "series": canonical_json(described)}
+    text = ",".join(f'"{name}":{body[name]}' for name in sorted(body))
+    row = KeptRow(record.cell.id, record.attempt, str(record.state), digest, b"", f"{{{text}}}", numbers)
     return row._replace(checksum=row.sum()), parts
+
+
+class _SplitEnvironment(NamedTuple):
+    """What is left of an environment, and its large members, by their hashes."""
+
+    rest: str
+    parts: Mapping[bytes, str]
+
+
+_environments: Final[dict[str, _SplitEnvironment]] = {}
+_MOST_ENVIRONMENTS: Final = 64
+
+
+def _split_environment(text: str, environment: Mapping[str, Any]) -> _SplitEnvironment:
+    """Runs of a study mostly tell the same of where they ran, word for word: that is split once. text: its JSON."""
+    found = _environments.get(text)
+    if found is None:
+        parts: dict[bytes, str] = {}
+
+        def refer(member: str) -> str:
+            hashed = content_digest(member.encode("ascii"))
+            parts[hashed] = member
+            return hashed.hex()
+
+        found = _SplitEnvironment(split_document(environment, refer)[0], parts)
+        if len(_environments) >= _MOST_ENVIRONMENTS:
+            _environments.clear()
+        _environments[text] = found
+    return found
 
 
 class RowReader:

@@ -8,10 +8,9 @@ import io
 from isorun.packages.names import parse_wanted
 from isorun.packages.writing import PackageWriter
 from isorun.registry import Scope, Viewer
+from isorun.registry.people import TokenAsked
 from isorun.study.design import Approach, Study, document_without_secrets
 from isorun.testing.made_records import make_cell, make_record
-
-ALL = frozenset({Scope.READ, Scope.PUSH, Scope.YANK, Scope.ADMIN})
 
 
 @functools.cache
@@ -32,14 +31,21 @@ def push(registry, viewer, name, data, **options):
         return registry.push(viewer, parse_wanted(name), part, **options)
 
 
-def people(registry):
-    """Three users: root administrates, ann and bob share the group lab with nobody else; carl is alone."""
+def tokens(registry):
+    """Tokens by user: root administrates, ann and bob act for the group lab, carl is alone.
+
+    reader: a token of ann's that only reads.
+    """
     people = registry.people
-    root = people.identify(people.set_up(Viewer(scopes=frozenset({Scope.SET_UP})), "root").token)
-    ann, bob, carl = (people.add_user(root, name).token for name in ("ann", "bob", "carl"))
+    made = {"root": people.set_up(Viewer(scopes=frozenset({Scope.SET_UP})), "root").token}
+    root = people.identify(made["root"])
+    made |= {name: people.add_user(root, name).token for name in ("ann", "bob", "carl")}
     people.add_member(root, "lab", "ann")
     people.add_member(root, "lab", "bob")
-    return {
-        "root": root,
-        **{name: people.identify(token) for name, token in (("ann", ann), ("bob", bob), ("carl", carl))},
-    }
+    made["reader"] = people.add_token(people.identify(made["ann"]), TokenAsked((Scope.READ,))).token
+    return made
+
+
+def viewers(registry):
+    """Who these are, as the index is told."""
+    return {name: registry.people.identify(token) for name, token in tokens(registry).items()}

@@ -1,0 +1,229 @@
+"""What isorun costs on Ray: trivial runs over 8 CPUs of a cluster on this machine.
+
+Against bare tasks of Ray that start the same process (`python train.py SEED`) by CPU time, and against Ray Tune's grid
+over the same function by runs a second. CPU time is that of everything that is started: the cluster, its workers, the
+trainings, the command. A cluster is started for each measurement, and two sizes are measured, so that what is paid once
+(a cluster, imports) is not counted. The kinds take turns, and of each the median of the rounds is told. RAY_RUNS says
+how many runs, where 10,000 take too long, RAY_ROUNDS how many rounds. Needs Ray: `pip install 'isorun[ray]'`; Ray Tune
+has an environment of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from isorun.execution.keeper import descendants, send
+from peers import peer_environment
+
+_RUNS: Final = int(os.environ.get("RAY_RUNS", "10000"))
+_ROUNDS: Final = int(os.environ.get("RAY_ROUNDS", "3"))
+_FEW: Final = max(_RUNS // 8, 16)
+_CPUS: Final = 8
+_TUNE: Final = ("ray[tune]==2.60.0",)
+_SUBREAPER: Final = 36
+_END_SECONDS: Final = 20.0
+_TIMES: Final = "times, at most"
+_TRAIN: Final = """
+def train(seed=0):
+    return {"test_acc": 0.5}
+
+
+if __name__ == "__main__":
+    print("test_acc:", train()["test_acc"])
+"""
+_BARE: Final = """
+import os, subprocess, sys
+import ray
+ray.init(address=sys.argv[1], log_to_driver=False, configure_logging=False)
+@ray.remote(max_retries=0)
+def run(python, folder, seed):
+    return subprocess.run([python, "train.py", str(seed)], cwd=folder, capture_output=True, check=True).stdout
+waiting = [run.remote(sys.executable, os.getcwd(), seed) for seed in range(int(sys.argv[2]))]
+assert all(b"0.5" in text for text in ray.get(waiting))
+"""
+_GRID: Final = """
+import os, sys
+import ray
+from ray import tune
+from train import train
+ray.init(address=sys.argv[1], log_to_driver=False, configure_logging=False)
+def trained(config):
+    return train(config["seed"])
+space = {"seed": tune.grid_search(list(range(int(sys.argv[2]))))}
+told = tune.RunConfig(storage_path=os.path.dirname(os.getcwd()) + "/tune", verbose=0)
+made = tune.Tuner(trained, param_space=space, run_config=told)
+assert len([one for one in made.fit() if one.metrics["test_acc"] == 0.5]) == int(sys.argv[2])
+"""
+_STUDY: Final = """
+name = "trivial"
+levels = ["fixed-seed"]
+seeds = {runs}
+[approaches.a]
+{what}
+[metrics.test_acc]
+direction = "higher"
+"""
+_COMMAND: Final = 'command = "python train.py {seed}"'
+_FUNCTION: Final = 'function = "train.py:train"'
+
+
+class _Cost(NamedTuple):
+    """Of one run: milliseconds of CPU time, and seconds on the wall."""
+
+    cpu_ms: float
+    wall: float
+
+
+def measure() -> list[dict[str, Any]]:
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)  # what outlives its parent is counted, too
+    python = peer_environment("ray-tune", _TUNE)
+    kinds: dict[str, tuple[str, Callable[[Path, str, int], None]]] = {
+        "bare": (sys.executable, _bare),
+        "isorun": (sys.executable, lambda *where: _isorun(*where, _COMMAND)),
+        "fresh": (sys.executable, lambda *where: _isorun(*where, _COMMAND, "--launch", "fresh")),
+        "function": (sys.executable, lambda *where: _isorun(*where, _FUNCTION)),
+        "tune": (str(python), lambda *where: _tune(str(python), *where)),
+    }
+    found: dict[str, list[_Cost]] = {name: [] for name in kinds}
+    for _ in range(_ROUNDS):
+        for name, (interpreter, command) in kinds.items():
+            found[name].append(_each(interpreter, command))
+            print(f"  {name}: {found[name][-1]}", file=sys.stderr, flush=True)
+    return _rows({name: _median(costs) for name, costs in found.items()})
+
+
+def _rows(of: dict[str, _Cost]) -> list[dict[str, Any]]:
+    bare, warm, fresh = (of[name].cpu_ms for name in ("bare", "isorun", "fresh"))
+    rates = {name: 1 / cost.wall for name, cost in of.items()}
+    size = f"{_RUNS:,} runs less {_FEW:,} over {_CPUS} CPUs of Ray, median of {_ROUNDS} rounds in turns"
+    told = f"{size}; CPU time a run: bare tasks {bare:.1f} ms, isorun {warm:.1f} ms, with a fresh interpreter each "
+    told += f"{fresh:.1f} ms; load of the machine {os.getloadavg()[0]:.1f}"
+    walls = f"{rates['bare']:.1f} bare tasks a second, {rates['isorun']:.1f} runs of isorun, {rates['fresh']:.1f} fresh"
+    against = f"{rates['function']:.1f} and {rates['tune']:.1f} runs a second; CPU time a run "
+    against += f"{of['function'].cpu_ms:.1f} and {of['tune'].cpu_ms:.1f} ms"
+    quick = rates["function"] / rates["tune"]
+    return [
+        _row("isorun's own CPU time a run on Ray", warm - bare, "ms, at most", 5.0, told),
+        _row("CPU time a run, against bare tasks of Ray that start the same process", warm / bare, _TIMES, 1.3, walls),
+        _row("the same, with a fresh interpreter for each run", fresh / bare, _TIMES, 1.3, walls),
+        _row("runs a second, against Ray Tune's grid over the same function", quick, "times, at least", 3.0, against),
+    ]
+
+
+def _row(name: str, measured: float, unit: str, target: float, detail: str) -> dict[str, Any]:
+    ok = measured >= target if unit.endswith("at least") else measured <= target
+    return {"name": name, "measured": measured, "unit": unit, "target": target, "ok": ok, "detail": detail}
+
+
+def _median(costs: list[_Cost]) -> _Cost:
+    return _Cost(*(statistics.median(column) for column in zip(*costs, strict=True)))
+
+
+def _each(interpreter: str, command: Callable[[Path, str, int], None]) -> _Cost:
+    """What each run beyond the first few takes."""
+    few, every = (_measured(interpreter, command, runs) for runs in (_FEW, _RUNS))
+    count = _RUNS - _FEW
+    return _Cost((every[0] - few[0]) / count * 1000, (every[1] - few[1]) / count)
+
+
+def _measured(interpreter: str, command: Callable[[Path, str, int], None], runs: int) -> tuple[float, float]:
+    """Seconds of CPU time and on the wall, with a cluster of its own."""
+    before = _spent()
+    with tempfile.TemporaryDirectory(prefix="ir-", ignore_cleanup_errors=True) as name:
+        folder = Path(name) / "study"  # what Ray itself writes lies beside it
+        folder.mkdir()
+        (folder / "train.py").write_text(_TRAIN)
+        port = _free_port()
+        head = _started_head(interpreter, folder, port)
+        began = time.monotonic()
+        try:
+            command(folder, f"127.0.0.1:{port}", runs)
+            wall = time.monotonic() - began
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(head.pid, signal.SIGTERM)
+            _wait_for_all()
+            head.wait()
+    return _spent() - before, wall
+
+
+def _started_head(interpreter: str, folder: Path, port: int) -> subprocess.Popen[bytes]:
+    words = ["--head", "--block", "--node-ip-address", "127.0.0.1", "--port", str(port), "--num-cpus", str(_CPUS)]
+    more = ["--include-dashboard=false", "--object-store-memory", "83886080", "--temp-dir", str(folder.parent / "t")]
+    start = [interpreter, "-m", "ray.scripts.scripts", "start", "--disable-usage-stats", *words, *more]
+    log = folder.parent / "head.log"
+    with log.open("wb") as output:
+        head = subprocess.Popen(start, env=_environment(), stdout=output, stderr=output, start_new_session=True)
+    until = time.monotonic() + 120
+    while b"Ray runtime started" not in log.read_bytes():
+        if head.poll() is not None or time.monotonic() > until:
+            raise RuntimeError(f"Ray did not start: {log.read_text()[-2000:]}")
+        time.sleep(0.1)
+    return head
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+
+
+def _bare(folder: Path, address: str, runs: int) -> None:
+    _run([sys.executable, "-c", _BARE, address, str(runs)], folder)
+
+
+def _tune(python: str, folder: Path, address: str, runs: int) -> None:
+    _run([python, "-c", _GRID, address, str(runs)], folder)
+
+
+def _isorun(folder: Path, address: str, runs: int, what: str, *words: str) -> None:
+    (folder / "study.toml").write_text(_STUDY.format(runs=runs, what=what))
+    _run([sys.executable, "-m", "isorun", "run", "study.toml", "--executor", f"ray:{address}", *words], folder)
+
+
+def _run(command: list[str], folder: Path) -> None:
+    log = folder.parent / "command.log"
+    with log.open("wb") as output:
+        done = subprocess.run(command, cwd=folder, env=_environment(), stdout=output, stderr=output, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{command[:4]}: {log.read_text()[-2000:]}")
+
+
+def _wait_for_all() -> None:
+    """Until nothing is left of what was started; what does not end by itself is killed, whatever session it is in."""
+    until = time.monotonic() + _END_SECONDS
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                time.sleep(0.1)
+        except ChildProcessError:
+            return
+        if time.monotonic() > until:
+            send([process.pid for process in descendants(os.getpid())], signal.SIGKILL)
+
+
+def _spent() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+if __name__ == "__main__":
+    for row in measure():
+        print(row)

@@ -1,0 +1,143 @@
+"""Comparability: what of two sets of runs is not alike, so that a difference between them would not be the approach's.
+
+Data, by the digests of the files that both read and of what both told (`isorun.digest("data…")`); the split, by how
+many examples there are and by their labels, where predictions were kept; the level; and the class of the environment:
+processor, device and versions of what computes. What a side did not record cannot be held against it, and is told.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from isorun.analysis.checks.comparable import other_data
+from isorun.analysis.evidence import Condition, first_of
+from isorun.analysis.evidence.provenance import Provenance
+from isorun.study.records import Predictions, RunRecord
+
+__all__ = ["incomparable", "unknown_to_compare"]
+
+_LABELS: Final = "labels"
+_LARGEST: Final = 2**28
+_SHOWN: Final = 4
+
+
+def incomparable(
+    new: Sequence[RunRecord], held: Sequence[RunRecord], places: tuple[Provenance, Provenance]
+) -> Iterator[Condition]:
+    """Why two sets of runs cannot be compared, each a condition for those who compare them all the same."""
+    yield from _data(new, held)
+    yield from _split(new, held)
+    yield from _levels(new, held)
+    yield from _classes(*places)
+
+
+def _data(new: Sequence[RunRecord], held: Sequence[RunRecord]) -> Iterator[Condition]:
+    mine, theirs = _told(new), _told(held)
+    digests = [name for name in mine if name in theirs and not mine[name] & theirs[name]]
+    differing = [*other_data(new, held), *sorted(digests)]
+    if differing:
+        message = f"the two sides were trained on different data ({first_of(differing, _SHOWN, ', ')})"
+        yield Condition("other-data", f"{message}: the approach and the data cannot be told apart", "use the same data")
+
+
+def _told(records: Iterable[RunRecord]) -> dict[str, set[str]]:
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for record in records:
+        for name, digest in record.digests.items():
+            if name.startswith("data"):
+                found[name].add(digest)
+    return dict(found)
+
+
+def _split(new: Sequence[RunRecord], held: Sequence[RunRecord]) -> Iterator[Condition]:
+    """Another number of examples, or other labels, of what both predicted."""
+    mine, theirs = _examples(new), _examples(held)
+    for name in sorted(mine):
+        if name in theirs and not mine[name] & theirs[name]:
+            sizes = [first_of(sorted({f"{size:,}" for size, _ in side[name]}), 2, ", ") for side in (mine, theirs)]
+            what = (
+                f"{sizes[0]} and {sizes[1]} examples"
+                if sizes[0] != sizes[1]
+                else f"other labels of {sizes[0]} examples"
+            )
+            message = f"the two sides were judged on different splits ({name}: {what})"
+            yield Condition("other-split", message, "judge both on the same examples")
+
+
+def _examples(records: Iterable[RunRecord]) -> dict[str, set[tuple[int, str]]]:
+    """By name of the split: how many examples, and of labels what they are."""
+    found: defaultdict[str, set[tuple[int, str]]] = defaultdict(set)
+    known: dict[str, str] = {}
+    for record in records:
+        for item in record.predictions:
+            if item.shape:
+                labels = item.name.endswith(_LABELS)
+                content = (known.get(item.data) or known.setdefault(item.data, _content(item))) if labels else ""
+                found[item.name].add((item.shape[0], content))
+    return dict(found)
+
+
+def _content(item: Predictions) -> str:
+    """What labels are, however they were packed; empty where they cannot be read."""
+    try:
+        unpacked = zlib.decompressobj().decompress(base64.b64decode(item.data, validate=True), _LARGEST)
+    except (binascii.Error, ValueError, zlib.error):
+        return ""
+    return hashlib.sha256(unpacked).hexdigest()
+
+
+def _levels(new: Sequence[RunRecord], held: Sequence[RunRecord]) -> Iterator[Condition]:
+    mine, theirs = ({str(record.cell.level) for record in side} for side in (new, held))
+    if mine and theirs and not mine & theirs:
+        said = f"{', '.join(sorted(mine))} here, {', '.join(sorted(theirs))} in the baseline"
+        message = f"the two sides were made at different levels ({said}): they do not vary by the same"
+        yield Condition("other-level", message, "make the runs at the level of the baseline")
+
+
+def _classes(mine: Provenance, theirs: Provenance) -> Iterator[Condition]:
+    if mine.kinds and theirs.kinds and not mine.kinds & theirs.kinds:
+        differing = first_of(_differing(next(iter(sorted(mine.kinds))), next(iter(sorted(theirs.kinds)))), _SHOWN, "; ")
+        message = f"the two sides were made in environments of another class ({differing})"
+        yield Condition(
+            "other-environment", f"{message}: what these do to the result cannot be told from what is compared",
+            "make the runs with the same versions on such a machine, or replicate the baseline here",
+        )  # fmt: skip
+
+
+def _differing(mine: str, theirs: str) -> list[str]:
+    """The facts of two classes that differ, with both values."""
+    a, b = json.loads(mine), json.loads(theirs)
+    names = sorted({*a, *b})
+    return [f"{name}: {_text(a.get(name))} and {_text(b.get(name))}" for name in names if a.get(name) != b.get(name)]
+
+
+def _text(value: object) -> str:
+    text = "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def unknown_to_compare(new: Sequence[RunRecord], held: Sequence[RunRecord] | None, place: str) -> Iterator[Condition]:
+    """What nobody can say: a table has neither data nor environment, and of some runs no data were seen."""
+    if held is None:
+        message = (
+            f"of {place} nothing is known but its numbers: whether data, split and environment are the same is not"
+        )
+        yield Condition("baseline-unknown", message, "a package or a store of its runs knows more")
+        return
+    if not any(_told(side) or any(record.predictions for record in side) for side in (new, held)):
+        return
+    for name, side in (("this study", new), (place, held)):
+        if not _told(side) and not any(record.predictions for record in side):
+            message = (
+                f"{name} tells neither digests of its data nor predictions: whether the split is the same is not known"
+            )
+            yield Condition(
+                "split-unknown", message, "isorun.digest('data', …), or predictions= and labels= in the training"
+            )

@@ -1,0 +1,92 @@
+"""The first page: what there is, the latest first, and a search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from isorun.report import UNKNOWN, Column, Listing, Section, Table
+from isorun.serving.pages import Page
+from isorun.serving.pages.links import HOME, address, study_address
+from isorun.serving.pages.paging import Paging
+from isorun.serving.shelves import AbstractShelf, ShelfEntry
+
+__all__ = ["home_page"]
+
+_A_PAGE: Final = 50
+Found = Sequence[tuple[AbstractShelf, ShelfEntry]]
+
+
+def home_page(entries: Found, query: Mapping[str, str]) -> Page:
+    """The studies that match what is searched for; without a search all."""
+    text = query.get("q", "")
+    shown = [(shelf, entry) for shelf, entry in entries if not entry.problem]
+    paging = Paging.of(len(shown), query, _A_PAGE)
+    table = _table(paging.part(shown), "Studies")
+    addresses = {(entry.name, shelf.title): study_address(shelf.name, entry.name) for shelf, entry in shown}
+    return Page(
+        title="Studies",
+        kicker="isorun",
+        path=HOME,
+        query={"q": text, "page": query.get("page", "")},
+        facts=("1 study" if len(entries) == 1 else f"{len(entries)} studies",),
+        first=(_said(shown, text),),
+        sections=(Section("studies", "Recent studies" if not text else "Found", (), (table,)),) if shown else (),
+        related=paging.links(lambda page: address(HOME, {"q": text, "page": page})),
+        listings=tuple(_problems(entries)),
+        data={"search": text, "studies": [_plain(shelf, entry) for shelf, entry in entries]},
+        further=(_table(shown, "Studies"),),
+        linked=lambda column, _, row: addresses.get((row[0], row[1]), "") if column.title == "study" else "",
+    )
+
+
+def _said(shown: Found, text: str) -> str:
+    if text:
+        return f"{len(shown) or 'Nothing'} {'matches' if len(shown) < 2 else 'match'} “{text}”."
+    if not shown:
+        return "Nothing is here yet: isorun run makes runs, isorun serve STORE shows those of another store."
+    latest = shown[0][1]
+    when = f", whose latest run began at {_moment(latest.when)}" if latest.when else ""
+    return f"The latest is {latest.name}{when}."
+
+
+def _moment(when: str) -> str:
+    return f"{when[:10]} {when[11:16]} UTC" if len(when) >= 16 else when or UNKNOWN
+
+
+def _table(found: Found, title: str) -> Table:
+    tiers = any(entry.tier for _, entry in found)
+    titles = ("study", "where", "compares", "runs", "latest run", *(["tier"] if tiers else []))
+    columns = tuple(Column(title, key=title != "runs") for title in titles)
+    rows = tuple(
+        (
+            entry.name,
+            shelf.title,
+            ", ".join([word for word in entry.words if word not in {"default", entry.name}][:5]) or UNKNOWN,
+            f"{entry.runs:,}",
+            _moment(entry.when),
+            *([entry.tier or UNKNOWN] if tiers else []),
+        )
+        for shelf, entry in found
+    )
+    return Table("studies", title, columns, rows)
+
+
+def _problems(found: Found) -> list[Listing]:
+    broken = tuple(f"{entry.name} ({shelf.title}): {entry.problem}" for shelf, entry in found if entry.problem)
+    return [Listing("What cannot be shown", broken)] if broken else []
+
+
+def _plain(shelf: AbstractShelf, entry: ShelfEntry) -> dict[str, object]:
+    return {
+        "shelf": shelf.name,
+        "study": entry.name,
+        "runs": entry.runs,
+        "latest_run": entry.when or None,
+        "address": entry.address or None,
+        "tier": entry.tier or None,
+        "replicated_by": list(entry.replicated_by),
+        "words": list(entry.words),
+        "problem": entry.problem or None,
+        "page": study_address(shelf.name, entry.name),
+    }

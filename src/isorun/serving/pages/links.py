@@ -1,0 +1,29 @@
+"""The addresses of pages. A name is quoted, and looked up by whoever is asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote, urlencode
+
+__all__ = ["HOME", "LEADERBOARD", "address", "run_address", "study_address"]
+
+HOME = "/home"
+LEADERBOARD = "/leaderboard"
+
+
+def address(
+    path: str, query: Mapping[str, str] | None = None, ending: str = "", repeated: Sequence[tuple[str, str]] = ()
+) -> str:
+    """A path with its query; parts that are empty are left out. repeated: those that may come several times."""
+    asked = urlencode([*repeated, *((name, value) for name, value in (query or {}).items() if value)])
+    return f"{path}{ending}{f'?{asked}' if asked else ''}"
+
+
+def study_address(shelf: str, name: str, page: str = "study", **query: str) -> str:
+    """A page of a study."""
+    return address(f"/shelves/{quote(shelf, safe='')}/{quote(name, safe='/@')}/{page}", query)
+
+
+def run_address(shelf: str, name: str, run: str) -> str:
+    """The page of a run."""
+    return study_address(shelf, name, f"runs/{quote(run, safe='')}")

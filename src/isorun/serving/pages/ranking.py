@@ -1,0 +1,219 @@
+"""Many approaches, of one study or of several: places with intervals, who is not told apart, who cannot be ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from isorun.analysis.evidence import Condition
+from isorun.analysis.leaderboards.leaderboard import Leaderboard
+from isorun.analysis.studies.study_result import UNIT, run_table
+from isorun.errors import InputError
+from isorun.questions import rank
+from isorun.report import UNKNOWN, Column, Listing, Section, Table, significant
+from isorun.report.figures.description import Figure
+from isorun.report.figures.rank_intervals import rank_figure, tied_letters
+from isorun.report.leaderboards import leaderboard_view
+from isorun.serving.pages import Page
+from isorun.serving.pages.choices import (
+    address_of_group,
+    asked_for,
+    factor_choices,
+    metric_choice,
+    narrowed,
+    selection_choice,
+)
+from isorun.serving.pages.links import LEADERBOARD, study_address
+from isorun.serving.pages.study import beside, study_trail
+
+if TYPE_CHECKING:
+    from isorun.analysis.studies.group_result import GroupResult
+    from isorun.serving.kept import AnalysedStudy
+
+__all__ = ["leaderboard_page"]
+
+_BY: Final = "entry"
+_ABOUT_TABLES: Final = frozenset(("few-runs", "runs-missing", "launch-differs", "no-identical-runs"))
+"""Conditions of a report's tables, which say nothing about who is better."""
+_STATE: Final = ("metric", "selection", "approach", "config", "environment", "level")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entrant:
+    """A line of the board: a group of a study, and who replicated that."""
+
+    name: str
+    found: AnalysedStudy
+    group: GroupResult
+
+    def units(self, metric: str) -> int:
+        """How many independent draws have a value of the metric."""
+        return len({run.unit for run in self.group.selections[0].runs if metric in run.selected.values})
+
+    @property
+    def replicators(self) -> str:
+        """Who replicated it, as a cell of a table."""
+        return "; ".join(self.found.study.entry.replicated_by) or "nobody yet"
+
+
+def leaderboard_page(studies: Sequence[AnalysedStudy], query: Mapping[str, str], of: Sequence[str] = ()) -> Page:
+    """The groups of these studies by one metric. of: the places of several, after which their entrants are named."""
+    first, across = studies[0], bool(of)
+    asked = {name: query[name] for name in _STATE if query.get(name)}
+    page = Page(
+        title="Leaderboard" if across else f"Leaderboard of {first.name}",
+        kicker="leaderboard",
+        path=LEADERBOARD if across else study_address(first.shelf, first.name, "leaderboard"),
+        query=asked,
+        repeated=tuple(("of", one) for one in of),
+        trail=(("studies", "/"),) if across else study_trail(first, here="leaderboard"),
+        related=() if across else beside(first, "leaderboard"),
+    )
+    if first.result is None or not first.result.metrics:
+        why = "Nothing can be ranked yet: no run has ended, or none logged a metric."
+        return replace(page, first=(why,), data={"approaches": []})
+    metric = asked_for(asked, "metric", [one.name for one in first.result.metrics], first.result.metrics[0].name)
+    entrants, left_out = _entrants(studies, asked, metric, across)
+    page = replace(page, choices=tuple(_choices(first, asked, metric, across)), listings=left_out)
+    several = [one for one in entrants if one.units(metric) > 1]
+    single = [one for one in entrants if one.units(metric) == 1]
+    try:
+        board = _board(several, asked, metric, first)
+    except InputError as error:
+        below = _below(single, metric)
+        why = f"Nothing can be ranked: {error.what}."
+        return replace(page, first=(why,), sections=_places((), below), data={"approaches": []})
+    return _with_board(page, board, several, single)
+
+
+def _choices(first: AnalysedStudy, asked: Mapping[str, str], metric: str, across: bool) -> list[Any]:
+    assert first.result is not None
+    picked = [*metric_choice(first.result, metric), *selection_choice(first.result, asked.get("selection", ""))]
+    return picked if across else [*picked, *factor_choices(first.result, asked)]
+
+
+def _entrants(
+    studies: Sequence[AnalysedStudy], asked: Mapping[str, str], metric: str, across: bool
+) -> tuple[list[_Entrant], tuple[Listing, ...]]:
+    found, left_out = [], []
+    for study in studies:
+        if study.result is None or metric not in [one.name for one in study.result.metrics]:
+            left_out.append(f"{study.name}: no finished run has a value of {metric}")
+            continue
+        factors = {} if across else {name: asked[name] for name in asked if name != "metric"}
+        result = narrowed(study.result, factors)
+        groups = [group for group in result.groups if group.selections[0].values(metric)]
+        for group in groups:
+            label = _label(group, groups)
+            name = f"{study.name}: {label}" if across and len(groups) > 1 else study.name if across else label
+            found.append(_Entrant(name, study, group))
+    return found, ((Listing("Left out", tuple(left_out)),) if left_out else ())
+
+
+def _label(group: GroupResult, groups: Sequence[GroupResult]) -> str:
+    """The factors in which the groups differ; all of its name where it is the only one."""
+    parts = [address_of_group(one.key).split(",") for one in groups]
+    own = address_of_group(group.key).split(",")
+    if any(len(part) != 4 for part in parts):
+        return group.key.label
+    varying = [part for place, part in enumerate(own) if len({other[place] for other in parts}) > 1]
+    return " ".join(varying) or group.key.label
+
+
+def _board(entrants: Sequence[_Entrant], asked: Mapping[str, str], metric: str, first: AnalysedStudy) -> Leaderboard:
+    assert first.result is not None
+    columns: dict[str, list[Any]] = {_BY: [], UNIT: [], metric: []}
+    for entrant in entrants:
+        assert entrant.found.result is not None
+        rows = run_table(replace(entrant.found.result, groups=(entrant.group,)), asked.get("selection"))
+        columns[_BY] += [entrant.name] * len(rows["run"])
+        columns[UNIT] += [f"{entrant.name}/{unit}" for unit in rows[UNIT]]
+        columns[metric] += rows[metric]
+    judged = next(one for one in first.result.metrics if one.name == metric)
+    board = rank(
+        columns,
+        value=metric,
+        by=_BY,
+        unit=UNIT,
+        direction=judged.direction or "higher",
+        drop_missing=True,
+    )
+    told = dict.fromkeys(one for entrant in entrants for one in _conditions(entrant))
+    return replace(board, conditions=(*told, *board.conditions))
+
+
+def _conditions(entrant: _Entrant) -> list[Condition]:
+    assert entrant.found.result is not None
+    label = entrant.group.key.label
+    known = [one for one in entrant.found.result.conditions if not one.groups or label in one.groups]
+    return [one for one in known if one.code not in _ABOUT_TABLES]
+
+
+def _with_board(page: Page, board: Leaderboard, ranked: Sequence[_Entrant], single: Sequence[_Entrant]) -> Page:
+    view = leaderboard_view(board)
+    figure = rank_figure(board, [one.name for one in single])
+    drawn: tuple[Figure, ...] = () if figure is None else (figure,)
+    by_name = {entrant.name: entrant for entrant in (*ranked, *single)}
+    tables = (_table(board, by_name), *_below(single, board.metric))
+    pairs = tuple(replace(table, folded=True) for table in view.tables if table.name == "pairs")
+    replicated = {one.name: list(one.found.study.entry.replicated_by) for one in by_name.values()}
+    return replace(
+        page,
+        facts=(f"{len(by_name)} entries", f"{board.metric}: {board.direction} is better"),
+        first=view.verdict[:1],
+        rest=view.verdict[1:],
+        sections=(*_places(drawn, tables), Section("pairs", "Every pair", (), pairs)),
+        conditions=view.warnings,
+        data={**board.to_json(), "not_rankable": [one.name for one in single], "replicated_by": replicated},
+        linked=lambda column, text, _: _study_of(by_name, text) if column.title == "approach" else "",
+    )
+
+
+def _places(figures: tuple[Figure, ...], tables: tuple[Table, ...]) -> tuple[Section, ...]:
+    return (Section("places", "Places", figures, tables),) if figures or tables else ()
+
+
+def _below(single: Sequence[_Entrant], metric: str) -> tuple[Table, ...]:
+    """Those of a single run: what they reached, and no place."""
+    if not single:
+        return ()
+    columns = (Column("approach", key=True), Column(metric), Column("runs"), Column("replicated by", key=True))
+    rows = tuple(
+        (one.name, significant(one.group.selections[0].values(metric)[0], 4), str(one.group.finished), one.replicators)
+        for one in single
+    )
+    notes = ("One draw says nothing about spread, so that nothing can be said about a place.",)
+    return (Table("not-rankable", "Not rankable: a single run", columns, rows, notes),)
+
+
+def _study_of(entrants: Mapping[str, _Entrant], name: str) -> str:
+    entrant = entrants.get(name)
+    return "" if entrant is None else study_address(entrant.found.shelf, entrant.found.name)
+
+
+def _table(board: Leaderboard, entrants: Mapping[str, _Entrant]) -> Table:
+    letters = tied_letters(board)
+    keys = ("approach", "band", "replicated by")
+    titles = ("approach", "rank", "95 % of rank", "band", board.options.statistic, "95 % interval", "runs", "units")
+    columns = tuple(Column(title, key=title in keys) for title in (*titles, "replicated by"))
+    rows = tuple(
+        (
+            one.approach,
+            UNKNOWN if one.ranked.rank is None else str(one.ranked.rank),
+            UNKNOWN if one.ranked.interval is None else _range(one.ranked.interval),
+            letters.get(one.approach, ""),
+            significant(one.score.estimate, 4),
+            UNKNOWN if one.score.ci95 is None else " to ".join(significant(end, 4) for end in one.score.ci95),
+            str(one.n),
+            str(one.units),
+            entrants[one.approach].replicators,
+        )
+        for one in board.standings
+    )
+    notes = ("Entries that share a letter of their band are not told apart by the tests of all pairs (alpha 0.05).",)
+    return Table("ranked", "Places", columns, rows, notes)
+
+
+def _range(ends: tuple[int, int]) -> str:
+    return str(ends[0]) if ends[0] == ends[1] else f"{ends[0]}–{ends[1]}"

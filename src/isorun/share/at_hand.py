@@ -1,0 +1,258 @@
+"""What a run needs beside its code, and whether it is at hand here: an interpreter with its packages, data, devices.
+
+A lack is something that cannot be had as it was; whoever goes on all the same replaces it, and says so. What a run was
+really made with is read from its own record afterwards: nothing here is taken for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from isorun.analysis.environments import COSMETIC, rule_for
+from isorun.analysis.evidence.provenance import effective, requested
+from isorun.environments import callers_variables
+from isorun.environments.interpreter import is_python
+from isorun.errors import InputError
+from isorun.execution.resources import usable_cpus, visible_devices
+from isorun.packages import refused
+from isorun.share.rebuilding import checked_path, file_digest, safe_target
+from isorun.study.records import RunRecord
+
+__all__ = [
+    "CODE",
+    "DATA",
+    "DEVICE",
+    "MACHINE",
+    "PACKAGES",
+    "Lack",
+    "as_many_cpus",
+    "bring_data",
+    "checked_files",
+    "chosen_interpreter",
+    "cpus_of",
+    "lacking_machine",
+    "packages_of",
+    "pinned",
+    "refuse_lacks",
+]
+
+CODE: Final = "code"
+DATA: Final = "data"
+PACKAGES: Final = "packages"
+DEVICE: Final = "device"
+MACHINE: Final = "machine"
+
+_ASK: Final = (
+    "import importlib.metadata as m, json, sys; "
+    "print(json.dumps({'python': '%d.%d.%d' % sys.version_info[:3], "
+    "'packages': {d.metadata['Name']: d.version for d in m.distributions() if d.metadata['Name']}}))"
+)
+_SECONDS: Final = 60.0
+_MOST_COPIED: Final = 2**30
+_SHOWN: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Something that cannot be had as the stored runs had it. recorded: None where it is not known what they had."""
+
+    kind: str
+    what: str
+    recorded: str | None
+    found: str | None
+    hint: str = ""
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        return f"{self.what}: {self.recorded or 'not recorded'} then, {self.found or 'not here'}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"kind": self.kind, "what": self.what, "recorded": self.recorded, "found": self.found}
+
+
+def refuse_lacks(lacks: Sequence[Lack], subject: str) -> None:
+    """InputError where something cannot be had: what, and how to get it."""
+    if not lacks:
+        return
+    first = lacks[0]
+    more = f" and {len(lacks) - _SHOWN} more" if len(lacks) > _SHOWN else ""
+    names = {CODE: "its code", DATA: "its data", PACKAGES: "its packages", DEVICE: "its device", MACHINE: "its machine"}
+    kinds = ", ".join(dict.fromkeys(names[lack.kind] for lack in lacks))
+    raise InputError(
+        f"{subject} cannot be made again as it was: {kinds} cannot be had here",
+        found="; ".join(lack.words for lack in lacks[:_SHOWN]) + more,
+        hint=f"{first.hint + '; ' if first.hint else ''}--anyway runs with what is here, and says what was replaced",
+    )
+
+
+def cpus_of(records: Iterable[RunRecord]) -> int | None:
+    """How many CPUs most of these runs had; None where none tells."""
+    counts: dict[int, int] = {}
+    for record in records:
+        number = requested(record).get("cpus")
+        if isinstance(number, int) and not isinstance(number, bool) and number > 0:
+            counts[number] = counts.get(number, 0) + 1
+    return max(counts, key=lambda number: counts[number]) if counts else None
+
+
+def lacking_machine(record: RunRecord) -> Iterator[Lack]:
+    """Devices and CPUs that the run had and that are not here."""
+    gpu = effective(record).get("gpu")
+    named = gpu.get("devices") if isinstance(gpu, Mapping) else None
+    devices = [str(name) for name in named] if isinstance(named, list | tuple) else list(record.devices)
+    here = visible_devices(os.environ).names
+    if devices and not here:
+        yield Lack(DEVICE, "device", ", ".join(devices), "no device", "run it where there is one")
+    wanted, usable = cpus_of([record]), len(usable_cpus())
+    if wanted is not None and wanted > usable:
+        yield Lack(MACHINE, "CPUs", str(wanted), str(usable), "run it where there are as many")
+
+
+@contextmanager
+def as_many_cpus(count: int | None) -> Iterator[None]:
+    """Keep this process, and all that it starts, to so many of its CPUs: libraries size their threads by these."""
+    own = os.sched_getaffinity(0)
+    if count is None or count >= len(own):
+        yield
+        return
+    os.sched_setaffinity(0, sorted(own)[:count])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, own)
+
+
+def packages_of(record: RunRecord) -> tuple[str, dict[str, str]]:
+    """The Python of a run, and the versions of what it imported that can change a number."""
+    inside = effective(record)
+    python, packages = inside.get("python"), inside.get("packages")
+    version = str(python.get("version") or "") if isinstance(python, Mapping) else ""
+    listed = packages.items() if isinstance(packages, Mapping) else ()
+    return version, {
+        _plain(str(name)): str(number) for name, number in listed if rule_for(f"packages.{name}")[1].kind != COSMETIC
+    }
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def chosen_interpreter(record: RunRecord, given: str | None, *, own: bool = False) -> tuple[str, list[Lack]]:
+    """The interpreter that has what the run had, and what it lacks: the given one; else the best of those at hand.
+
+    At hand are that of the PATH and isorun's own. own: the record is one of the user's own, so that the interpreter
+    which it names may be asked, too; what a package names is never started for that.
+    """
+    recorded = _path_of(record) if own else ""
+    named = [given] if given else [recorded, shutil.which("python"), shutil.which("python3"), sys.executable]
+    found: dict[str, list[Lack]] = {}
+    for path in dict.fromkeys(path for path in named if path):
+        if (answer := _installed(path)) is not None:
+            found[path] = list(_lacking(record, answer))
+            if not found[path]:
+                break
+    if not found:
+        what = f"the interpreter {given} does not answer" if given else "no Python is at hand"
+        raise InputError(what, hint="--python PATH names one that does")
+    return min(found.items(), key=lambda item: len(item[1]))
+
+
+def _path_of(record: RunRecord) -> str:
+    """Where the interpreter of the run lay; empty where there is none any more."""
+    python = effective(record).get("python")
+    path = str(python.get("executable") or "") if isinstance(python, Mapping) else ""
+    return path if is_python(path) and Path(path).is_absolute() and os.access(path, os.X_OK) else ""
+
+
+def _installed(path: str) -> Mapping[str, Any] | None:
+    """What a Python says of itself and of what is installed for it; None where it says nothing."""
+    try:
+        done = subprocess.run(
+            [path, "-c", _ASK], cwd="/", env=callers_variables(), stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=_SECONDS, check=False,
+        )  # fmt: skip
+        answer = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
+def _lacking(record: RunRecord, here: Mapping[str, Any]) -> Iterator[Lack]:
+    version, wanted = packages_of(record)
+    if version and here["python"] != version:
+        yield Lack(PACKAGES, "Python", version, here["python"], f"--python PATH names a Python {version}")
+    installed = {_plain(name): number for name, number in here["packages"].items()}
+    for name, number in wanted.items():
+        if installed.get(name) != number:
+            yield Lack(PACKAGES, name, number, installed.get(name), f"pip install {name}=={number.partition('+')[0]}")
+
+
+def pinned(record: RunRecord) -> tuple[str, list[str]]:
+    """The Python and the requirements that an environment of its own is made from for these runs."""
+    version, wanted = packages_of(record)
+    python = ".".join(version.split(".")[:2])
+    return python, [f"{name}=={number.partition('+')[0]}" for name, number in sorted(wanted.items())]
+
+
+def bring_data(files: Mapping[str, str], working: Path, places: Sequence[Path]) -> Iterator[Lack]:
+    """See that data are there by their digests; what lies at one of the places is copied, a large file linked.
+
+    files: by path as recorded, with digests. Only what lies below the study's folder is brought; what lies elsewhere is
+    looked at where it is.
+    """
+    for path, digest in sorted(files.items()):
+        if _lies_elsewhere(path):
+            found = file_digest(working / path)
+        else:
+            found = file_digest(working / path) or _brought(path, digest, working, places)
+        if found != digest:
+            hint = "--data FOLDER names where the data lie"
+            yield Lack(DATA, path, f"sha256 {digest[:12]}", f"sha256 {found[:12]}" if found else None, hint)
+
+
+def _brought(path: str, digest: str, working: Path, places: Sequence[Path]) -> str:
+    """The digest of what was brought; empty where nothing was found. Other bytes are brought only where none fit."""
+    checked = checked_path(path)
+    offered = [place / name for place in places for name in dict.fromkeys((path, checked.name))]
+    digests = {place: found for place in offered if (found := file_digest(place))}
+    source = next((place for place, found in digests.items() if found == digest), next(iter(digests), None))
+    if source is None:
+        return ""
+    target = safe_target(working, checked)
+    try:
+        if source.stat().st_size > _MOST_COPIED:
+            target.symlink_to(source.resolve())
+        else:
+            shutil.copyfile(source, target)
+    except OSError as error:
+        raise refused(f"the data {path} cannot be put into {working}", str(error)) from None
+    return digests[source]
+
+
+def _lies_elsewhere(path: str) -> bool:
+    """Whether a path leads out of the study's folder: nothing is ever written there."""
+    return path.startswith("/") or ".." in path.split("/")
+
+
+def checked_files(listed: Any) -> dict[str, str]:
+    """Paths and digests of a package's list of files; what is none is refused."""
+    found: dict[str, str] = {}
+    for item in listed if isinstance(listed, list) else ():
+        match item:
+            case {"path": str(path), "sha256": str(digest)} if re.fullmatch(r"[0-9a-f]{64}", digest):
+                found[path if _lies_elsewhere(path) else str(checked_path(path))] = digest
+            case _:
+                raise refused("the package lists data that are none")
+    return found

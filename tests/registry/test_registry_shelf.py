@@ -1,0 +1,81 @@
+"""The packages of a registry as a shelf: what each viewer sees of them, and who replicated them."""
+
+import pytest
+
+from isorun.errors import InputError, NothingRecorded
+from isorun.registry import EVERYTHING, STRANGER
+from isorun.registry.opening import Registry
+from isorun.serving import registry_shelf
+from isorun.serving.registry_shelf import RegistryShelf
+from isorun.testing.shelf_contract import ShelfContract
+from registries_made import package, push, viewers
+
+NAME = "lab/digits/toy"
+
+
+@pytest.fixture(scope="module")
+def checkers():
+    from isorun.registry.checking import Checkers
+
+    made = Checkers()
+    yield made
+    made.close()
+
+
+class TestRegistryShelf(ShelfContract):
+    @pytest.fixture(autouse=True)
+    def shared(self, checkers):
+        self.checkers = checkers
+
+    def make_shelf(self, folder):
+        self.registry = Registry(folder / "registry", checkers=self.checkers)
+        self.users = viewers(self.registry)
+        push(self.registry, self.users["ann"], NAME, package(1))
+        return RegistryShelf("registry", self.registry), f"{NAME}@1"
+
+    @pytest.fixture(autouse=True)
+    def closed(self):
+        yield
+        self.registry.close()
+
+    def test_a_package_of_a_group_is_for_its_members(self, shelf_and_name):
+        shelf, name = shelf_and_name
+        assert [entry.name for entry in shelf.entries(self.users["bob"])] == [name]
+        assert list(shelf.entries(self.users["carl"])) == list(shelf.entries(STRANGER)) == []
+        with pytest.raises(NothingRecorded):
+            shelf.opened(name, self.users["carl"])
+
+    def test_a_name_without_a_version_is_the_latest_and_a_version_stays(self, shelf_and_name):
+        shelf, name = shelf_and_name
+        latest, first = shelf.revision(NAME, EVERYTHING), shelf.revision(name, EVERYTHING)
+        assert latest == first
+        push(self.registry, self.users["bob"], NAME, package(2))
+        assert shelf.revision(name, EVERYTHING) == first
+        assert shelf.revision(NAME, EVERYTHING) != latest
+        assert [entry.name for entry in shelf.entries(EVERYTHING)] == [f"{NAME}@2"]
+        assert shelf.opened(name, EVERYTHING).entry.name == name
+
+    def test_who_replicated_it_is_told_and_counts_as_a_change(self, shelf_and_name):
+        shelf, name = shelf_and_name
+        before = shelf.revision(name, EVERYTHING)
+        address = shelf.opened(name, EVERYTHING).entry.address
+        assert (shelf.opened(name, EVERYTHING).entry.tier, shelf.opened(name, EVERYTHING).entry.replicated_by) == (
+            "self-reported",
+            (),
+        )
+        push(self.registry, self.users["bob"], "bob/digits/again", package(3), replicates=address)
+        entry = shelf.opened(name, EVERYTHING).entry
+        assert (entry.tier, entry.replicated_by) == ("replicated", ("bob",))
+        assert shelf.revision(name, EVERYTHING) != before
+
+    def test_it_is_found_by_name_study_and_metric(self, shelf_and_name):
+        shelf, name = shelf_and_name
+        for text in ("digits", "toy", "accuracy"):
+            assert [entry.name for entry in shelf.entries(EVERYTHING, text)] == [name]
+        assert list(shelf.entries(EVERYTHING, "resnet")) == []
+
+    def test_what_is_too_large_for_a_page_is_refused_with_the_way_to_it(self, shelf_and_name, monkeypatch):
+        shelf, name = shelf_and_name
+        monkeypatch.setattr(registry_shelf, "_LARGEST", 10)
+        with pytest.raises(InputError, match=f"isorun pull registry:{NAME}@1"):
+            shelf.opened(name, EVERYTHING)

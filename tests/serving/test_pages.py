@@ -1,0 +1,211 @@
+"""Every page of a small study: as HTML, JSON and CSV, with links that lead somewhere; its address is its state."""
+
+import csv
+import io
+import json
+import re
+from urllib.parse import urljoin, urlsplit
+
+import pytest
+from read_pages import sound
+from served import served
+
+from isorun.registry import STRANGER
+
+LARGEST = 300_000
+STUDY = "/shelves/lab0/optimizers"
+PAGES = {
+    "home": "/home",
+    "home-found": "/home?q=adam",
+    "study": f"{STUDY}/study",
+    "study-asked": f"{STUDY}/study?metric=test_loss&level=default&difference=0.5",
+    "runs": f"{STUDY}/runs",
+    "runs-asked": f"{STUDY}/runs?approach=sgd",
+    "compare": f"{STUDY}/compare",
+    "compare-paired": f"{STUDY}/compare?a=adam,default,default,fixed-seed&b=sgd,default,default,fixed-seed&pair=seed",
+    "compare-studies": f"{STUDY}/compare?with=lab0/board",
+    "compare-package": f"{STUDY}/compare?with=packages/optimizers",
+    "leaderboard": "/shelves/lab0/board/leaderboard",
+    "leaderboard-of-several": "/leaderboard?of=lab0/board&of=lab0/optimizers",
+    "environments": f"{STUDY}/environments",
+    "searches": "/shelves/lab0/tuned/searches",
+    "study-with-search": "/shelves/lab0/tuned/study",
+    "package": "/shelves/packages/optimizers/study",
+}
+
+
+def ending(address, kind):
+    path, mark, query = address.partition("?")
+    return f"{path}.{kind}{mark}{query}"
+
+
+def page_of(client, address):
+    answer = client.get(address, headers={"accept": "text/html"})
+    assert answer.status == 200, answer.body.decode()
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert len(answer.body) <= LARGEST
+    return sound(answer.body.decode())
+
+
+@pytest.fixture(scope="session")
+def runs(client):
+    return client.get(f"{STUDY}/runs.json").json["runs"]
+
+
+@pytest.mark.parametrize("address", PAGES.values(), ids=PAGES)
+def test_every_page_is_there_as_html_json_and_csv(client, address):
+    page = page_of(client, address)
+    assert page.shown
+    told = client.get(ending(address, "json"))
+    assert told.status == 200
+    json.loads(told.body, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    table = client.get(ending(address, "csv"))
+    assert table.status == 200, table.body.decode()
+    rows = list(csv.reader(io.StringIO(table.body.decode())))
+    assert len(rows) > 1
+    assert {len(row) for row in rows} == {len(rows[0])}
+
+
+def test_a_run_has_a_page_with_its_values_curve_digests_log_and_command(client, runs):
+    run = next(one["run"] for one in runs if one["state"] == "finished")
+    page = page_of(client, f"{STUDY}/runs/{run}")
+    assert f"isorun replay {run}" in page.shown
+    assert "epoch 16: val_loss" in page.shown
+    assert "weights.final" in page.shown
+    assert "test_acc of this run while training" in page.shown
+    assert client.get(f"{STUDY}/runs/{run}.json").json["run"] == run
+    assert b"test_acc" in client.get(f"{STUDY}/runs/{run}.csv").body
+
+
+def test_a_run_that_failed_says_why_and_shows_its_other_attempt(client, runs):
+    failed = next(one["run"] for one in runs if one["state"] == "failed")
+    page = page_of(client, f"{STUDY}/runs/{failed}")
+    assert "exit code 1" in page.shown
+    assert "CUDA out of memory" in page.shown
+    assert failed.replace("-1", "-2") in page.shown
+
+
+def test_every_link_of_every_page_leads_somewhere(client, runs):
+    seen, waiting = {}, [*PAGES.values(), f"{STUDY}/runs/{runs[0]['run']}"]
+    while waiting and len(seen) < 150:
+        address = waiting.pop()
+        if address in seen:
+            continue
+        answer = client.get(address, headers={"accept": "text/html"})
+        seen[address] = answer.status
+        if answer.headers["content-type"].startswith("text/html"):
+            links = [urljoin(address, link).partition("#")[0] for link in sound(answer.body.decode()).links if link]
+            assert all(urlsplit(link).netloc == "" for link in links)
+            waiting += [link for link in links if "/runs/" not in link or len(seen) < 60]
+    assert {address: status for address, status in seen.items() if status != 200} == {}
+    assert len(seen) > 60
+
+
+def test_the_address_of_a_page_is_its_state(client):
+    page = page_of(client, f"{STUDY}/study?metric=test_loss&level=default")
+    chosen = [one.attributes["value"] for one in page.named("option") if "selected" in one.attributes]
+    assert {"test_loss", "default"} <= set(chosen)
+    assert "adam fixed-seed" not in page.shown
+    assert "default / fixed-seed" not in page.shown
+    assert client.get(f"{STUDY}/study.json?metric=test_loss&level=default").json["metrics"][0]["name"] == "test_loss"
+    levels = {group["level"] for group in client.get(f"{STUDY}/study.json?level=default").json["groups"]}
+    assert levels == {"default"}
+    json_links = [
+        one.attributes["href"] for one in page.named("link") if one.attributes.get("type") == "application/json"
+    ]
+    assert json_links == [f"{STUDY}/study.json?metric=test_loss&level=default"]
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        (f"{STUDY}/study?metric=nothing", 400),
+        (f"{STUDY}/study?selection=nothing", 400),
+        (f"{STUDY}/study?level=nothing", 400),
+        (f"{STUDY}/study?difference=-1", 400),
+        (f"{STUDY}/study?difference=nan", 400),
+        (f"{STUDY}/study.csv?table=nothing", 400),
+        (f"{STUDY}/runs?page=0", 400),
+        (f"{STUDY}/runs?page=99999999999999999999", 400),
+        (f"{STUDY}/runs/0123456789abcdef-1", 404),
+        (f"{STUDY}/compare?a=nothing", 400),
+        (f"{STUDY}/compare?pair=luck", 400),
+        (f"{STUDY}/compare?margin=x", 400),
+        (f"{STUDY}/compare?with=lab0/nothing", 404),
+        (f"{STUDY}/compare?with=nothing", 404),
+        (f"{STUDY}/environments?a=zz", 404),
+        (f"{STUDY}/searches", 404),
+        (f"{STUDY}/nothing", 404),
+        ("/shelves/lab0/nothing/study", 404),
+        ("/shelves/nothing/optimizers/study", 404),
+        ("/shelves/lab0/..%2f..%2fetc/passwd/study", 404),
+        ("/static/nothing.css", 404),
+        ("/leaderboard", 400),
+    ],
+)
+def test_what_is_not_there_is_refused_and_never_fails(client, address, status):
+    for kind in ("text/html", "application/json"):
+        assert client.get(address, headers={"accept": kind}).status == status
+
+
+def test_strangers_see_no_study_of_a_store_or_package(shown_places):
+    with served(shown_places, stranger=STRANGER) as client:
+        assert client.get("/home.json").json["studies"] == []
+        assert client.get(f"{STUDY}/study").status == 404
+        assert client.get(f"{STUDY}/events").status == 404
+        assert client.get("/shelves/packages/optimizers/study").status == 404
+        assert client.get("/leaderboard?of=lab0/board").status == 404
+
+
+def test_the_page_says_what_the_report_says(client):
+    told = client.get(f"{STUDY}/study.json").json
+    page = page_of(client, f"{STUDY}/study")
+    for sentence in told["verdict"]:
+        assert " ".join(sentence.replace("\N{NO-BREAK SPACE}", " ").split()) in page.shown.replace(
+            "\N{NO-BREAK SPACE}", " "
+        )
+    for part in ("Where the variance comes from", "What is still to be run", "What it comes from"):
+        assert part in page.shown
+
+
+def test_the_board_has_places_bands_and_a_line_below_which_nobody_is_ranked(client):
+    told = client.get("/shelves/lab0/board/leaderboard.json").json
+    assert {one["approach"] for one in told["approaches"]} == {"adam", "lion", "sgd"}
+    assert told["not_rankable"] == ["lamb"]
+    page = page_of(client, "/shelves/lab0/board/leaderboard")
+    assert "Not rankable: a single run" in page.shown
+    assert "replicated by" in page.shown
+    assert "nobody yet" in page.shown
+
+
+def test_a_verdict_has_a_word_an_icon_and_what_it_rests_on(client):
+    page = page_of(client, PAGES["compare-paired"])
+    banners = [one for one in page.named("p") if "banner" in one.attributes.get("class", "")]
+    assert len(banners) == 1
+    assert any(word in page.shown for word in ("adam better", "undecided"))
+    assert "test_acc of the same seeds under adam and sgd" in page.shown
+
+
+def test_the_same_runs_twice_are_no_evidence(client):
+    told = client.get(ending(PAGES["compare-package"], "json")).json
+    assert told["verdict"] == "undecided"
+    assert any("the same, recorded once" in text for text in told["not_comparable"])
+
+
+def test_files_of_pages_are_kept_for_good_and_named_by_their_content(client):
+    page = page_of(client, "/home")
+    (style,) = [one.attributes["href"] for one in page.named("link") if one.attributes["rel"] == "stylesheet"]
+    answer = client.get(style)
+    assert re.fullmatch(r"/static/pages-[0-9a-f]{12}\.css", style)
+    assert "immutable" in answer.headers["cache-control"]
+    assert "prefers-color-scheme:dark" in answer.body.decode()
+    assert "url(" not in answer.body.decode()
+    assert "@import" not in answer.body.decode()
+
+
+def test_a_store_without_runs_says_so(tmp_path):
+    from isorun.store.folder import FolderStore
+
+    FolderStore(tmp_path / ".isorun").close()
+    with served([str(tmp_path / ".isorun")]) as client:
+        assert "Nothing is here yet" in page_of(client, "/").shown
