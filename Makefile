@@ -12,7 +12,7 @@ ALONE = $(shell grep -rlF mark.alone tests --include='test_*.py')
 # Tests start thousands of interpreters. Where this is set, as in many containers, each would compile isorun anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo site test test-long coverage test-simulations test-engines test-environments test-trackers test-outside test-slow package test-packages lint bench clean
+.PHONY: demo site test test-long coverage test-simulations test-engines test-environments test-browser test-trackers test-outside test-slow package test-packages lint bench clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m virtualenv $(VENV) || { rm -rf $(VENV); \
@@ -62,6 +62,11 @@ test-environments: $(STAMP)
 	$(BIN)/python -m pytest -m slow -rs tests/environments tests/worker/test_switches.py
 
 # Import and export with the real trackers, each in an environment of its own, which is made in .trackers (some GB).
+test-browser: $(STAMP)
+	$(BIN)/pip install -q playwright
+	npm install --no-audit --no-fund --prefix .browser axe-core
+	$(BIN)/python -m pytest -m slow -rs tests/serving/test_browser.py
+
 test-trackers: $(STAMP)
 	$(BIN)/python -m pytest -m slow -rs tests/share
 

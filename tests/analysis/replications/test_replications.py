@@ -44,7 +44,7 @@ def test_claims_are_those_of_two_one_sided_welch_tests(shift):
 def test_the_same_bits_need_no_statistics():
     told = outcome([0.1], bits=(3, 3))
     assert told.outcome is GroupOutcome.SAME_BITS
-    assert "3 seeds run again ended with the same weights" in told.why
+    assert "3 seeds run again ended with the same bits" in told.why
     assert outcome([0.91] * 5, bits=(3, 2), margin=0.05).outcome is not GroupOutcome.SAME_BITS
     assert outcome([], bits=(3, 3), failed=1).outcome is GroupOutcome.UNDECIDED
 
