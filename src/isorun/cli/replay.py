@@ -74,9 +74,10 @@ def execute(options: argparse.Namespace) -> int:
 def _confirm(options: argparse.Namespace) -> None:
     """A package may come from anybody: what it would run is shown before it is."""
     from isorun.session import run_named
+    from isorun.share.replicating import shown_command
 
     cell = run_named(options.run, options.store).cell
-    ask_first([("command", " ".join(cell.command)), *_surroundings(cell.environment_content)], options)
+    ask_first([("command", shown_command(cell)), *_surroundings(cell.environment_content)], options)
 
 
 def _surroundings(content: object) -> list[tuple[str, str]]:

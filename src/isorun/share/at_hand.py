@@ -57,6 +57,10 @@ _ASK: Final = (
     "print(json.dumps({'python': '%d.%d.%d' % sys.version_info[:3], "
     "'packages': {d.metadata['Name']: d.version for d in m.distributions() if d.metadata['Name']}}))"
 )
+_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
+_NUMBER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._!-]*")
+_PYTHON: Final = re.compile(r"(?:3\.\d+(?:\.[\w+]+)?)?", re.ASCII)
+"""What an installer is told of a record's packages: a name and a version, never an address, an option or a path."""
 _SECONDS: Final = 60.0
 _MOST_COPIED: Final = 2**30
 _SHOWN: Final = 6
@@ -207,10 +211,20 @@ def _lacking_isorun(record: RunRecord, here: Mapping[str, Any], path: str) -> It
 
 
 def pinned(record: RunRecord) -> tuple[str, list[str]]:
-    """The Python and the requirements that an environment of its own is made from for these runs."""
+    """The Python and the requirements that an environment of its own is made from for these runs.
+
+    PackageError where a text of the record is none: whoever made it may be an enemy, and an installer fetches from
+    wherever a requirement says, and runs what comes.
+    """
     version, wanted = packages_of(record)
-    python = ".".join(version.split(".")[:2])
-    return python, [f"{name}=={number.partition('+')[0]}" for name, number in sorted(wanted.items())]
+    pins = {name: number.partition("+")[0] for name, number in sorted(wanted.items())}
+    for name, number in pins.items():
+        if not (_NAME.fullmatch(name) and _NUMBER.fullmatch(number)):
+            found = repr(f"{name}=={number}"[:80])
+            raise refused("the package names a package of Python that cannot be one", found, "NAME==VERSION")
+    if not _PYTHON.fullmatch(version):
+        raise refused("the package names a version of Python that is none", repr(version[:80]), "such as 3.11.4")
+    return ".".join(version.split(".")[:2]), [f"{name}=={number}" for name, number in pins.items()]
 
 
 def bring_data(files: Mapping[str, str], working: Path, places: Sequence[Path]) -> Iterator[Lack]:

@@ -45,8 +45,9 @@ _IGNORED: Final = dict.fromkeys(
 )
 """What some file systems leave out of names: with one of these between its letters, `.git` is still `.git` there."""
 _MODES: Final = re.compile(
-    rb"^(?:new file mode|new mode|old mode|deleted file mode|index \S+) (\d{6})\r?$", re.MULTILINE
+    rb"^(?:(?:new file|deleted file|new|old) mode ([^\r\n]*)|index \S+ ([^\r\n]*))\r?$", re.MULTILINE
 )
+"""All that stands where a mode does: git reads more numbers than it writes (`0120000`, ` 120000`)."""
 _PLAIN: Final = (b"100644", b"100755")
 _LONGEST: Final = 400
 _MOST_PARTS: Final = 40
@@ -226,9 +227,10 @@ def _clone(repository: Path, version: _Version, folder: Path) -> None:
 
 def _apply(difference: bytes, folder: Path) -> None:
     """Apply a difference, after every path in it was looked at, as git itself reads them."""
-    for mode in _MODES.findall(difference):
+    for mode in map(b"".join, _MODES.findall(difference)):
         if mode not in _PLAIN:
-            raise refused("the difference in the package makes a link or a submodule", mode.decode(), "plain files")
+            found = repr(mode[:80].decode(errors="replace"))
+            raise refused("the difference in the package makes a link or a submodule", found, "plain files")
     listed = _asked(difference, folder, "apply", "--numstat", "-z")
     for path in _paths(listed):
         safe_target(folder, checked_path(path))

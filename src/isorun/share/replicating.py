@@ -13,10 +13,11 @@ where it was stopped, and another one is refused there.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,7 +72,7 @@ from isorun.study.design import Metric, Study
 from isorun.study.parsing import PACKAGES
 from isorun.study.records import RunRecord, RunState
 
-__all__ = ["ReplicationPlan", "replicate"]
+__all__ = ["ReplicationPlan", "replicate", "shown_command"]
 
 _NEVER_STARTED: Final = "none"
 
@@ -80,7 +81,9 @@ _NEVER_STARTED: Final = "none"
 class ReplicationPlan:
     """What would be run, before anything is. commands: of the package, as they are run. variables: that it sets.
 
-    fewest, most: how many runs, by what comes of the first ones.
+    Of all its runs: an enemy can give runs of one name different contents, and which of them is taken is no matter to
+    whoever looks. installs: requirements of environments that are made again. fewest, most: how many runs, by what
+    comes of the first ones.
     """
 
     package: str
@@ -88,8 +91,9 @@ class ReplicationPlan:
     signature: str
     study: str
     commands: tuple[str, ...]
-    variables: Mapping[str, str]
+    variables: tuple[str, ...]
     environments: tuple[str, ...]
+    installs: tuple[str, ...]
     folder: str
     groups: int
     fewest: int
@@ -99,8 +103,9 @@ class ReplicationPlan:
         """For people, who have to see what runs before it does."""
         found = [("package", f"{self.package} ({self.address[:19]}…, signature: {self.signature}), study {self.study}")]
         found += [("command", command) for command in self.commands]
-        found += [("variable", f"{name}={value}") for name, value in self.variables.items()]
+        found += [("variable", text) for text in self.variables]
         found += [("environment", text) for text in self.environments]
+        found += [("installs", ", ".join(self.installs))] if self.installs else []
         runs = some(self.fewest, "run") if self.fewest == self.most else f"{self.fewest:,} to {self.most:,} runs"
         return [*found, ("folder", self.folder), ("runs", f"{runs} of {some(self.groups, 'group')}")]
 
@@ -158,10 +163,13 @@ def replicate(
         }
         place = ReplicationFolder(home, declared)
         place.refuse_other()
+        surroundings = _Surroundings.of(groups, python, anyway=anyway)
         if confirm is not None:
-            confirm(_plan(kept, groups, rule, home, str(package)))
+            confirm(_plan(kept, groups, rule, surroundings, home=home, package=str(package)))
         working, lacks = place.put(kept.package, stored, Path(code) if code else None, [Path(one) for one in data])
-        surroundings = _Surroundings.of(groups, python, lacks, anyway=anyway)
+        lacks += surroundings.lacks
+        if not anyway:
+            refuse_lacks(lacks, "the package")
         study = _study(kept, groups, rule, working, surroundings)
         target = str(store) if store else place.store
         at_hand = _AtHand(study, groups, rule, judging, watch)
@@ -263,17 +271,26 @@ class _Judging:
 
 
 def _plan(
-    kept: PackageStore, groups: Sequence[StoredGroup], rule: ReplicationRule, home: Path, package: str
+    kept: PackageStore,
+    groups: Sequence[StoredGroup],
+    rule: ReplicationRule,
+    surroundings: _Surroundings,
+    *,
+    home: Path,
+    package: str,
 ) -> ReplicationPlan:
-    cells = [group.first_cell() for group in groups]
-    variables = {
-        name: str(value) for cell in cells for name, value in (cell.environment_content.get("env") or {}).items()
-    }
-    environments = [
-        f"{cell.environment}: {cell.environment_content.get('kind')} {cell.environment_content.get('settings')}"
+    cells = [record.cell for group in groups for record in group.records]
+    document = kept.package.study_document()
+    contents = {
+        json.dumps([cell.environment, content], sort_keys=True, default=str): (cell.environment, content)
         for cell in cells
-        if cell.environment_content.get("kind")
-    ]
+        for content in [environment_of(cell, document)]
+    }
+    variables = (
+        f"{name}={value}" for _, content in contents.values() for name, value in content.get("env", {}).items()
+    )
+    environments = (f"{name}: {said}" for name, content in contents.values() if (said := _said_of(content)))
+    installed = (word for made in surroundings.environments.values() for word in made["settings"]["requirements"])
     again = [min(rule.runs, len(group.seeds)) for group in groups]
     most = [first + rule.last - (group.one_seed and rule.last > 0) for first, group in zip(again, groups, strict=True)]
     return ReplicationPlan(
@@ -281,14 +298,23 @@ def _plan(
         kept.package.address,
         _signature(kept),
         kept.package.manifest.study,
-        tuple(dict.fromkeys(_shown(cell) for cell in cells)),
-        variables,
+        tuple(dict.fromkeys(shown_command(cell) for cell in cells)),
+        tuple(dict.fromkeys(variables)),
         tuple(dict.fromkeys(environments)),
+        tuple(dict.fromkeys(installed)),
         str(home),
         len(groups),
         sum(first or rule.runs for first in again),
         sum(most),
     )
+
+
+def _said_of(environment: Mapping[str, Any]) -> str:
+    """What of an environment decides which programs run, beside its variables."""
+    made = f"{environment['kind']} {environment.get('settings')}" if environment.get("kind") else ""
+    python = f"python {environment['python']}" if environment.get("python") else ""
+    imports = f"imports {', '.join(map(str, environment['preload']))}" if environment.get("preload") else ""
+    return "; ".join(filter(None, (made, python, imports)))
 
 
 def _signature(kept: PackageStore) -> str:
@@ -302,22 +328,26 @@ def _signature(kept: PackageStore) -> str:
     return f"by {by.name or by.fingerprint}, {word}" if by is not None else word
 
 
-def _shown(cell: Cell) -> str:
+def shown_command(cell: Cell) -> str:
     """The command as it is run, with its settings; seeds and folders are filled in for each run."""
     return shlex.join(fill_placeholders(cell.command, {}, cell.config_values, f"approaches.{cell.approach}"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Surroundings:
-    """The interpreter that runs are made with, and the environments that are made again because it lacks something."""
+    """The interpreter that runs are made with, and the environments that are made again because it lacks something.
+
+    lacks: what cannot be had.
+    """
 
     python: str
-    environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    environments: Mapping[str, Mapping[str, Any]]
+    lacks: tuple[Lack, ...]
 
     @classmethod
-    def of(cls, groups: Sequence[StoredGroup], python: str | None, lacks: list[Lack], *, anyway: bool) -> _Surroundings:
-        """lacks: takes what cannot be had; refused unless `anyway`."""
-        lacks += dict.fromkeys(lack for group in groups for lack in lacking_machine(group.records[0]))
+    def of(cls, groups: Sequence[StoredGroup], python: str | None, *, anyway: bool) -> _Surroundings:
+        """Nothing of the package is started for it, and nothing is made yet."""
+        lacks = list(dict.fromkeys(lack for group in groups for lack in lacking_machine(group.records[0])))
         plain = [group for group in groups if _is_plain(group.first_cell())]
         found, lacking = chosen_interpreter(plain[0].records[0], python) if plain else ("", [])
         rebuilt: dict[str, Mapping[str, Any]] = {}
@@ -328,9 +358,7 @@ class _Surroundings:
                 version, requirements = pinned(group.records[0])
                 settings = {"kind": PACKAGES, "settings": {"requirements": requirements}, "python": version}
                 rebuilt[group.first_cell().environment] = {**environment_of(group.first_cell(), {}), **settings}
-        if not anyway:
-            refuse_lacks(lacks, "the package")
-        return cls("" if rebuilt else found, rebuilt)
+        return cls("" if rebuilt else found, rebuilt, tuple(lacks))
 
 
 def _is_plain(cell: Cell) -> bool:
