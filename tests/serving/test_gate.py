@@ -174,6 +174,11 @@ def test_bodies_are_bounded_whether_they_say_their_length_or_not(ask):
     assert ask("PUT", "/open-stream", headers=OWN, pieces=[b"x" * 2000] * 2).json == {"sizes": [2000, 2000, 0]}
 
 
+def test_a_request_that_is_cut_reaches_no_route(ask, capsys):
+    assert ask.post("/echo", headers={**OWN, "content-length": "10"}, pieces=[b"half", None]).status == 400
+    assert capsys.readouterr().err == ""
+
+
 def test_what_is_read_has_no_body_and_none_is_packed(ask):
     assert ask.get("/health", body=b"x").status == 413
     assert ask.get("/health", pieces=[b"x"]).status == 413
