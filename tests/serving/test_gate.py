@@ -1,5 +1,6 @@
 """Nothing passes the gate that was not declared, and nothing leaves it without its headers."""
 
+import argparse
 import asyncio
 
 import pytest
@@ -7,11 +8,13 @@ from asking import Asker
 from fastapi import Request
 from starlette.routing import Mount, WebSocketRoute
 
+from isorun.cli import serve
 from isorun.errors import RegistryConflict, StoreError
 from isorun.registry import EVERYTHING, Scope, Viewer
 from isorun.serving import Door, Who, bodies
 from isorun.serving.app import gated, own_doors
 from isorun.serving.gate import HEADERS, Gate, Reached, viewer_of
+from isorun.serving.sessions import cookie_name
 
 REACHED = Reached.at(["http://127.0.0.1:8008", "http://localhost:8008"])
 READER = Viewer("ann", frozenset({Scope.READ}))
@@ -254,3 +257,20 @@ def test_no_trace_is_sent_anywhere_whatever_the_environment_says(monkeypatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     config = gated(DOORS, REACHED)._app._telemetry
     assert not any(config[name] for name in ("tracing", "metrics", "logs", "auto_configure"))
+
+
+def test_where_every_way_is_encrypted_browsers_are_told_to_use_no_other():
+    lab = Reached.at(["https://isorun.lab.org/"])
+    assert (lab.hosts, lab.secure) == ({"isorun.lab.org"}, True)
+    ask = Asker(gated(DOORS, lab), host="isorun.lab.org")
+    assert ask.get("/health").headers["strict-transport-security"].startswith("max-age=")
+    assert cookie_name(lab) == "__Host-isorun"
+    assert not REACHED.secure
+    assert cookie_name(REACHED) == "isorun"
+
+
+def test_a_server_that_is_told_its_address_is_reached_by_no_other():
+    told = argparse.Namespace(host="127.0.0.1", url=["https://isorun.lab.org"])
+    assert serve._addresses(told, 8008) == ["https://isorun.lab.org"]
+    told.url = None
+    assert serve._addresses(told, 8008) == ["http://127.0.0.1:8008", "http://localhost:8008"]
