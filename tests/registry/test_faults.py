@@ -18,6 +18,8 @@ from isorun.store.files import Files
 from registries_made import package, push, viewers
 
 NAME = "lab/a/b"
+FORGED_TOKEN = """INSERT INTO tokens (hash, user_name, scopes, owners, purpose, made_at, expires_at)
+    SELECT 'f', user_name, scopes, owners, purpose, made_at, expires_at FROM tokens LIMIT 1"""
 SUMMARY = {"address": "sha256:" + "1" * 64, "study": "toy", "metrics": [], "environments": [], "signature": "unsigned"}
 
 
@@ -211,6 +213,17 @@ def altered(folder, *statements):
         ("UPDATE versions SET pushed_by = 'carl'", "is not what the audit log says"),
         ("UPDATE versions SET address = 'sha256:2'", "is not what the audit log says"),
         ("DELETE FROM versions", "was pushed, and is not in the index"),
+        ("UPDATE versions SET digest = '../../../etc/passwd'", "cannot be read"),
+        ("UPDATE audit SET details = '{}' WHERE action = 'pushed'", "does not hold together"),
+        ("UPDATE audit SET details = '{' WHERE action = 'pushed'", "does not hold together"),
+        ("UPDATE audit SET user_name = X'ff' WHERE line = 2", "at line 2"),
+        ("UPDATE users SET admin = 1 - admin", "user ann is not as the audit log says"),
+        ("UPDATE users SET closed_at = 'x'", "user ann is not as the audit log says"),
+        ("UPDATE tokens SET revoked_at = 'x' WHERE id = 1", "token 1 is not as the audit log says"),
+        ("UPDATE tokens SET scopes = 'read push yank admin read'", "token 1 is not as the audit log says"),
+        (FORGED_TOKEN, "is not as the audit log says"),
+        ("UPDATE names SET public = 1", f"package {NAME} is not as the audit log says"),
+        ("UPDATE versions SET yanked_at = 'x', yanked_by = 'ann', yank_reason = 'y'", f"yank {NAME}@1 is not as"),
     ],
 )
 def test_whoever_alters_the_index_is_found_out(made, statement, said):

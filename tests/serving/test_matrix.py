@@ -3,6 +3,7 @@
 import pytest
 from asking import OWN_PAGE, all_doors
 
+from isorun.serving import api
 from registries_made import package, push
 
 WHO = ("stranger", "carl", "reader", "ann", "root")
@@ -157,6 +158,41 @@ def test_a_browser_logs_in_with_a_token_and_reads(ask, users, filled):
     assert ask("PUT", f"/api/packages/{PRIVATE}/versions/new", headers={**session, **OWN_PAGE}).status == 403
     assert ask.post("/logout", headers={**session, **OWN_PAGE}).status == 303
     assert ask.get(f"/api/packages/{PRIVATE}", headers=session).status == 404
+
+
+def test_a_session_ends_with_the_tokens_of_its_user(ask, users, filled):
+    answer = ask.post("/login", body=f"token={users['ann'].token}".encode(), headers=OWN_PAGE)
+    session = {"cookie": answer.headers["set-cookie"].partition(";")[0]}
+    assert ask.get(f"/api/packages/{PRIVATE}", headers=session).status == 200
+    assert users["ann"]("DELETE", f"/api/tokens/{users['ann'].get('/api/me').json['token']}").status == 204
+    assert ask.get(f"/api/packages/{PRIVATE}", headers=session).status == 404
+    lasting = users["bob"].post("/api/tokens", json_body={"scopes": ["read"], "purpose": " browser"})
+    assert lasting.status == 400
+
+
+@pytest.mark.parametrize("closing", ["revoked", "closed", "left"])
+def test_a_push_that_outlasts_its_token_is_refused(closing, registry, users, filled, monkeypatch):
+    """A body may take hours: whoever may not push any more when it is there does not."""
+    root, bob = users["root"], users["bob"]
+    ways = {
+        "revoked": f"/api/tokens/{bob.get('/api/me').json['token']}",
+        "closed": "/api/users/bob",
+        "left": "/api/owners/lab/members/bob",
+    }
+    received = api._received
+
+    async def slowly(request, write):
+        await received(request, write)
+        assert (await root._asked("DELETE", ways[closing])).status == 204
+
+    monkeypatch.setattr(api, "_received", slowly)
+    answer = bob("PUT", f"/api/packages/{PRIVATE}/versions/new", body=package(7))
+    assert answer.status == 403
+    assert len(root.get(f"/api/packages/{PRIVATE}").json["versions"]) == 1
+
+
+def test_a_name_that_no_user_can_have_is_a_plain_error(users):
+    assert users["root"].post("/api/tokens", json_body={"scopes": ["read"], "user": "\ud800"}).status == 400
 
 
 def test_failures_to_log_in_or_set_up_are_limited(ask, users):

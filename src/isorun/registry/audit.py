@@ -88,8 +88,8 @@ def verify_chain(database: AbstractDatabase, known: Head | None = None) -> Head:
         count += 1
         if line.line != count:
             raise _broken(count, f"line {line.line}", "lines are missing, or stand in another order")
-        if line.previous != previous or line.hash != line.expected_hash():
-            raise _broken(count, f"hash {line.hash[:16]}…", "it was changed, or the one before it was")
+        if line.previous != previous or not _holds(line):
+            raise _broken(count, f"hash {str(line.hash)[:16]}…", "it was changed, or the one before it was")
         previous = line.hash
         if known is not None and known.line == count and known.hash != line.hash:
             raise _broken(
@@ -98,6 +98,14 @@ def verify_chain(database: AbstractDatabase, known: Head | None = None) -> Head:
     if known is not None and known.line > count:
         raise _broken(count, f"{count} lines", f"there were {known.line}: the log was cut")
     return Head(count, previous)
+
+
+def _holds(line: AuditLine) -> bool:
+    """Whether its hash is that of its content; what no line of ours can hold (bytes, say) has none."""
+    try:
+        return line.hash == line.expected_hash()
+    except (TypeError, ValueError):
+        return False
 
 
 def _all_lines(database: AbstractDatabase) -> Iterator[AuditLine]:

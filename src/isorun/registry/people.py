@@ -28,6 +28,7 @@ _SET_UP_BEGINNING: Final = "isorun_setup_"
 """Beginnings by which tokens are withheld from records and logs, here and by others who scan for secrets."""
 _SET_UP_HOURS: Final = 24
 _SESSION_HOURS: Final = 12
+_SESSION: Final = "browser"
 LONGEST_DAYS: Final = 366
 _USUAL: Final = (Scope.READ, Scope.PUSH, Scope.YANK, Scope.ADMIN)
 _LONGEST_PURPOSE: Final = 100
@@ -190,6 +191,9 @@ class People:
             raise RegistryDenied(
                 "you may not make this token", hint="it takes a token of your own with the scope admin"
             )
+        _refuse_name(of, "user")
+        if harmless(asked.purpose).strip() == _SESSION:
+            raise RegistryError("no other token has the purpose of sessions", found=_SESSION, allowed="another purpose")
         until = _until(asked.days)
         _refuse_more(viewer, asked)
 
@@ -202,6 +206,19 @@ class People:
             return _add_token(rows, token, viewer.user, limited, user=of, until=longest)
 
         return self._with_token(work)
+
+    def still(self, viewer: Viewer) -> Viewer:
+        """What the viewer may do now: what he asked for may have taken hours. RegistryDenied once his token is over."""
+        question = "SELECT hash FROM tokens WHERE id = ?"
+
+        def work(rows: Rows) -> Viewer | None:
+            found = rows.one(question, viewer.token)
+            return None if found is None else _viewer(rows, str(found[0]), now())
+
+        found = self._database.read(work)
+        if found is None:
+            raise RegistryDenied("the token ended while the request was answered", hint="isorun login URL")
+        return found
 
     def renew(self, user: str, days: float = 90.0) -> MadeToken:
         """A token for a user who lost his: for who has the registry's files, and so could write whatever he likes."""
@@ -221,7 +238,7 @@ class People:
             if viewer is None or Scope.READ not in viewer.scopes:
                 raise RegistryDenied("the token is not known here, has expired, or reads nothing")
             (until, owners), *_ = rows.all("SELECT expires_at, owners FROM tokens WHERE id = ?", viewer.token)
-            asked = TokenAsked((Scope.READ,), tuple(owners.split()), purpose="browser")
+            asked = TokenAsked((Scope.READ,), tuple(owners.split()), purpose=_SESSION)
             shorter = min(str(until), _after(timedelta(hours=_SESSION_HOURS)))
             return _add_token(rows, made, viewer.user, asked, user=viewer.user, until=shorter)
 
@@ -243,16 +260,20 @@ class People:
         ]
 
     def revoke(self, viewer: Viewer, number: int) -> None:
-        """End a token: the one that asks, or with the scope admin another of one's own, or anyone's."""
+        """End a token: the one that asks, or with the scope admin another of one's own, or anyone's.
+
+        With one that is no session of a browser end those of its user, too: they may have been made with it.
+        """
 
         def work(rows: Rows) -> None:
-            found = rows.one("SELECT user_name, revoked_at FROM tokens WHERE id = ?", number)
+            found = rows.one("SELECT user_name, revoked_at, purpose FROM tokens WHERE id = ?", number)
             own = found is not None and found[0] == viewer.user and Scope.ADMIN in viewer.scopes
             if found is None or not (number == viewer.token or own or viewer.everything):
                 raise RegistryMissing(f"there is no token {number} of yours", hint="isorun registry tokens")
             if not found[1]:
-                rows.all("UPDATE tokens SET revoked_at = ? WHERE id = ?", now(), number)
-                append(rows, viewer.user, "revoked", f"token:{number}", of=str(found[0]))
+                for one in (number, *(_sessions(rows, str(found[0])) if found[2] != _SESSION else ())):
+                    rows.all("UPDATE tokens SET revoked_at = ? WHERE id = ?", now(), one)
+                    append(rows, viewer.user, "revoked", f"token:{one}", of=str(found[0]))
 
         self._database.write(work)
 
@@ -278,6 +299,11 @@ def _viewer(rows: Rows, hashed: str, at: str) -> Viewer | None:
     own = {user, *(owner for (owner,) in rows.all("SELECT owner FROM members WHERE user_name = ?", user))}
     owners = frozenset(own & set(limited.split()) if limited else own)
     return Viewer(user, allowed, owners, bool(admin) and not limited and Scope.ADMIN in allowed, int(number))
+
+
+def _sessions(rows: Rows, user: str) -> list[int]:
+    question = "SELECT id FROM tokens WHERE user_name = ? AND purpose = ? AND revoked_at = '' AND expires_at > ?"
+    return [int(number) for (number,) in rows.all(question, user, _SESSION, now())]
 
 
 def _add_user(rows: Rows, by: str, user: str, *, admin: bool) -> None:

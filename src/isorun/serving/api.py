@@ -217,6 +217,7 @@ class _Api:
         try:
             with await asyncio.to_thread(self._registry.blobs.incoming) as part:
                 await _received(request, part.write)
+                viewer = await asyncio.to_thread(self._people.still, viewer)
                 pushed = await asyncio.to_thread(
                     self._registry.push, viewer, wanted, part, replicates=replicates, public=public
                 )

@@ -8,6 +8,7 @@ To add pages: give `gated` their doors, in `cli/serve.py` and nowhere else.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import socket
@@ -20,6 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from isorun import __version__
 from isorun.errors import InputError, IsorunError
@@ -31,6 +33,7 @@ from isorun.serving.refusals import Refusal, refusal_of, tell, wants_page
 __all__ = ["bound", "gated", "listen", "own_doors"]
 
 _MOST_AT_ONCE: Final = 400
+_HEADER_SECONDS: Final = 10.0
 _LONGEST_HEADERS: Final = 16 * 2**10
 _SILENT: Final = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
 """FastAPI would send traces to wherever variables of the environment say: this server sends nothing anywhere."""
@@ -140,10 +143,46 @@ def bound(host: str, port: int) -> socket.socket:
     return listener
 
 
+class _Impatient(H11Protocol):  # type: ignore[misc] # uvicorn is an extra
+    """A line on which no whole request comes is cut: some hundred silent ones would keep everyone else out."""
+
+    _waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        """Until the headers of a request are there; its body and its answer have limits of their own."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+        elif self._waiting is None:
+            self._waiting = self.loop.call_later(_HEADER_SECONDS, self._cut)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _cut(self) -> None:
+        self._waiting = None
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+
+
 def listen(app: Gate, listener: socket.socket) -> None:
     """Serve until the process is told to end (Ctrl-C, SIGTERM)."""
     config = uvicorn.Config(
         app,
+        http=_Impatient,
         log_level="error",
         access_log=False,
         proxy_headers=False,
