@@ -2,12 +2,16 @@
 
 import argparse
 import asyncio
+import re
+from pathlib import Path
 
 import pytest
 from asking import Asker
 from fastapi import Request
 from starlette.routing import Mount, WebSocketRoute
 
+from isorun import registry as registry_room
+from isorun import serving
 from isorun.cli import serve
 from isorun.errors import RegistryConflict, StoreError
 from isorun.registry import EVERYTHING, Scope, Viewer
@@ -170,6 +174,11 @@ def test_bodies_are_bounded_whether_they_say_their_length_or_not(ask):
     assert ask("PUT", "/open-stream", headers=OWN, pieces=[b"x" * 2000] * 2).json == {"sizes": [2000, 2000, 0]}
 
 
+def test_a_request_that_is_cut_reaches_no_route(ask, capsys):
+    assert ask.post("/echo", headers={**OWN, "content-length": "10"}, pieces=[b"half", None]).status == 400
+    assert capsys.readouterr().err == ""
+
+
 def test_what_is_read_has_no_body_and_none_is_packed(ask):
     assert ask.get("/health", body=b"x").status == 413
     assert ask.get("/health", pieces=[b"x"]).status == 413
@@ -274,3 +283,14 @@ def test_a_server_that_is_told_its_address_is_reached_by_no_other():
     assert serve._addresses(told, 8008) == ["https://isorun.lab.org"]
     told.url = None
     assert serve._addresses(told, 8008) == ["http://127.0.0.1:8008", "http://localhost:8008"]
+
+
+def test_nothing_that_serves_can_ask_another_machine():
+    """Neither do these rooms import what could, nor the client of registries."""
+    modules = r"urllib\.request|http\.client|httpx|requests|aiohttp|smtplib|ftplib|isorun\.registries"
+    asking = re.compile(rf"^\s*(?:import|from) ({modules})\b", re.MULTILINE)
+    rooms = [Path(serving.__file__).parent, Path(registry_room.__file__).parent]
+    found = {path.name: asking.findall(path.read_text()) for room in rooms for path in room.rglob("*.py")}
+    assert len(found) > 20
+    assert {name: names for name, names in found.items() if names} == {}
+    assert asking.findall("from urllib.request import urlopen\nimport isorun.registries") != []
