@@ -148,6 +148,17 @@ def test_an_answer_that_is_none_is_refused(lying, answer):
         Client(lying.url).offered(parse_wanted(f"{NAME}@3"))
 
 
+def test_an_answer_that_is_cut_is_a_plain_error_and_words_stay_on_their_line(lying):
+    lying.answers["/api/me"] = (200, {"Transfer-Encoding": "chunked", "Content-Length": "9"}, b"zz\r\n{}")
+    with pytest.raises(RegistryError, match="does not answer as a registry"):
+        Client(lying.url).me()
+    lying.say("/api/me", {"error": {"what": "no", "next": "isorun search\nrm -rf \x1b[2J"}}, status=404)
+    with pytest.raises(RegistryMissing) as raised:
+        Client(lying.url).me()
+    assert "\n" not in raised.value.hint
+    assert "\x1b" not in raised.value.hint
+
+
 def test_no_redirect_is_followed_and_no_token_goes_elsewhere(lying, told):
     other = Lying()
     try:

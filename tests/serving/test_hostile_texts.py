@@ -1,5 +1,7 @@
 """200 texts in every text field of a study: they come out as text on every page, and nowhere as anything else."""
 
+import csv
+import io
 import json
 from dataclasses import replace
 
@@ -9,7 +11,9 @@ from read_pages import sound
 
 from isorun.analysis.studies.study_result import analyse_recorded
 from isorun.errors import harmless
+from isorun.report import Column, Table
 from isorun.serving.kept import AnalysedStudy
+from isorun.serving.pages import Page
 from isorun.serving.pages.comparing import compare_page
 from isorun.serving.pages.home import home_page
 from isorun.serving.pages.ranking import leaderboard_page
@@ -136,3 +140,17 @@ def test_what_looks_like_a_template_is_not_filled():
     shown = sound(as_html(study_page(found, {})).decode()).shown
     assert text in shown
     assert "{{ 49" not in shown
+
+
+@pytest.mark.parametrize("cell", ["=cmd|' /C calc'!A0", "+1+cmd|x!A", "-2+3+cmd|x!A", "@SUM(A1)", "\t=1", "\r=1"])
+def test_no_cell_of_a_table_is_a_formula(cell):
+    assert list(csv.reader(io.StringIO(as_csv(a_table(cell)).decode(), newline="")))[1] == [f"'{cell}"]
+
+
+@pytest.mark.parametrize("cell", ["-0.5", "+1.25 %", "-1e-05", "-0.5 to 0.3", "-1 to -0.5", "a=b", "lenet", "—", ""])
+def test_numbers_and_names_are_what_they_are(cell):
+    assert list(csv.reader(io.StringIO(as_csv(a_table(cell)).decode(), newline="")))[1] == [cell]
+
+
+def a_table(cell):
+    return Page("t", "t", "/t", further=(Table("t", "t", (Column("name"),), ((cell,),)),))

@@ -188,7 +188,10 @@ class Client:
         if body is not None:
             headers["Content-Length"] = str(size)
         with self._opened(method, path, headers, body) as answer:
-            data = answer.read(_LONGEST_ANSWER + 1)
+            try:
+                data = answer.read(_LONGEST_ANSWER + 1)
+            except (http.client.HTTPException, OSError):
+                raise _no_registry(self.url, "an answer that is cut") from None
             if answer.status == 204:
                 return {}
         try:
@@ -239,7 +242,7 @@ class Client:
             )
         try:
             told = json.loads(error.read(_LONGEST_ANSWER))["error"]
-            words = {name: str(told.get(name, ""))[:1000] for name in ("what", "found", "allowed", "next")}
+            words = {name: harmless(str(told.get(name, "")))[:1000] for name in ("what", "found", "allowed", "next")}
         except (ValueError, RecursionError, KeyError, TypeError, AttributeError, OSError, http.client.HTTPException):
             return _no_registry(self.url, f"HTTP {error.code}")
         kind = _KINDS.get(error.code, RegistryError)

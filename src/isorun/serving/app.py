@@ -30,7 +30,7 @@ from isorun.serving import Door, Who
 from isorun.serving.gate import Gate, Identify, Reached
 from isorun.serving.refusals import Refusal, refusal_of, tell, wants_page
 
-__all__ = ["bound", "gated", "listen", "own_doors"]
+__all__ = ["bound", "gated", "listen", "own_doors", "settings_of"]
 
 _MOST_AT_ONCE: Final = 400
 _HEADER_SECONDS: Final = 10.0
@@ -178,9 +178,9 @@ class _Impatient(H11Protocol):  # type: ignore[misc] # uvicorn is an extra
             self.transport.close()
 
 
-def listen(app: Gate, listener: socket.socket) -> None:
-    """Serve until the process is told to end (Ctrl-C, SIGTERM)."""
-    config = uvicorn.Config(
+def settings_of(app: Gate) -> uvicorn.Config:
+    """How the server listens: nothing is logged, no header of a proxy is believed, and everything has an end."""
+    return uvicorn.Config(
         app,
         http=_Impatient,
         log_level="error",
@@ -193,6 +193,10 @@ def listen(app: Gate, listener: socket.socket) -> None:
         h11_max_incomplete_event_size=_LONGEST_HEADERS,
         timeout_graceful_shutdown=5,
     )
+
+
+def listen(app: Gate, listener: socket.socket) -> None:
+    """Serve until the process is told to end (Ctrl-C, SIGTERM)."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does, once all is answered
     with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[listener])
+        uvicorn.Server(settings_of(app)).run(sockets=[listener])

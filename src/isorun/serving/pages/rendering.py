@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import resources
@@ -33,6 +34,8 @@ _INLINE_ROWS: Final = 24
 _SHOWN_ROWS: Final = 100
 _SHOWN_LETTERS: Final = 500
 _NAMED_GROUPS: Final = 6
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_NUMBERS: Final = re.compile(r"[+-][\d.,\s%+-]*(?:e[+-]?\d+)?(?: to [+-]?[\d.,]+(?:e[+-]?\d+)?)?", re.ASCII)
 
 
 def _own(name: str) -> str:
@@ -170,6 +173,11 @@ def _plain(value: Any) -> Any:
     return float(value) if hasattr(value, "__float__") else str(value)
 
 
+def _as_text(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula, which may start programs there: names are what others chose."""
+    return f"'{cell}" if cell[:1] in _FORMULA and not _NUMBERS.fullmatch(cell) else cell
+
+
 def as_csv(page: Page, name: str = "") -> bytes:
     """One table of the page, all of its rows: the first, or that of the name."""
     tables = page.tables()
@@ -181,5 +189,5 @@ def as_csv(page: Page, name: str = "") -> bytes:
     written = io.StringIO(newline="")
     writer = csv.writer(written)
     writer.writerow(table.to_json()["columns"])
-    writer.writerows(table.rows)
+    writer.writerows(map(_as_text, row) for row in table.rows)
     return written.getvalue().encode("utf-8", "backslashreplace")

@@ -1,0 +1,59 @@
+"""The server at a socket: lines on which nothing comes, or never a whole request, keep nobody out."""
+
+import socket
+import threading
+import time
+
+import pytest
+import uvicorn
+
+from isorun.serving import app
+from isorun.serving.gate import Reached
+
+
+@pytest.fixture
+def port(monkeypatch):
+    monkeypatch.setattr(app, "_HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(app, "_MOST_AT_ONCE", 4)
+    with app.bound("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        gate = app.gated(app.own_doors(), Reached.at([f"http://127.0.0.1:{port}"]))
+        server = uvicorn.Server(app.settings_of(gate))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield port
+        server.should_exit = True
+        thread.join()
+
+
+def asked(line, port):
+    line.sendall(f"GET /health HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+    answer = b""
+    while not answer.endswith(b"}"):  # a JSON object, to its end
+        answer += line.recv(2**16)
+    return answer.split(b"\r\n")[0]
+
+
+def connected(port):
+    return socket.create_connection(("127.0.0.1", port), timeout=20)
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /health HTTP/1.1\r\n"], ids=["silent", "begun"])
+def test_lines_without_a_whole_request_are_cut_and_others_are_heard(said, port):
+    lines = [connected(port) for _ in range(4)]
+    for line in lines:
+        line.sendall(said)
+    assert [line.recv(1) for line in lines] == [b""] * 4, "each is cut"
+    with connected(port) as line:
+        assert asked(line, port) == b"HTTP/1.1 200 OK"
+    for line in lines:
+        line.close()
+
+
+def test_a_line_is_used_again_and_cut_when_its_next_request_does_not_come(port):
+    with connected(port) as line:
+        for _ in range(3):
+            time.sleep(0.2)
+            assert asked(line, port) == b"HTTP/1.1 200 OK"
+        line.sendall(b"GET /hea")
+        assert line.recv(1) == b""
