@@ -38,6 +38,8 @@ def described(registry, address):
                 known = {**KNOWN, "address": [address], "replicates": [address, ""]}.get(parameter["name"])
                 if known:
                     parameter["schema"] = {"anyOf": [{"enum": known}, parameter["schema"]]}
+                if parameter["name"] == "number":  # the first is the token that asks: without it all is refused
+                    parameter["schema"]["minimum"] = 2
     return found
 
 
