@@ -86,18 +86,22 @@ def verify_registry(registry: Registry, known: audit.Head | None = None) -> Look
 def _disagreements(registry: Registry, versions: Sequence[tuple[Any, ...]]) -> Iterator[str]:
     """What the index holds and the log does not tell of as it is, and what the log tells of and is gone."""
     told = _Told()
-    for line in registry.database.read(lambda rows: rows.all(_LINES)):
+    for line in _rows(registry, _LINES):
         told.hear(*line)
     for name, version, digest, address, size, user in versions:
         if told.pushed.pop(f"{name}@{version}", None) != (user, digest, address, size):
             yield f"{name}@{version} is not what the audit log says was pushed"
     yield from (f"{subject} was pushed, and is not in the index" for subject in told.pushed)
     for kind, question in _RIGHTS.items():
-        there = {str(row[0]): row[1:] for row in registry.database.read(lambda rows, asked=question: rows.all(asked))}
+        there = {str(row[0]): row[1:] for row in _rows(registry, question)}
         said = told.rights[kind]
         for name in dict.fromkeys((*there, *said)):
             if there.get(name) != said.get(name):
                 yield f"{kind} {name[:150]} is not as the audit log says"
+
+
+def _rows(registry: Registry, question: str) -> list[tuple[Any, ...]]:
+    return registry.database.read(lambda rows: rows.all(question))
 
 
 class _Told:
