@@ -33,8 +33,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
     parser.add_argument("study", metavar="STUDY", help="a study file, or the name of an earlier study")
     about = (
-        "what it is held against: a store (folder or URL), a package, a study file, the name of a kept study, or a table "
-        "of runs"
+        "what it is held against: a store (folder or URL), a package, a study file, the name of a kept study, or a "
+        "table of runs"
     )
     parser.add_argument("--baseline", required=True, metavar="BASELINE", help=about)
     about = "the study that is meant, where the baseline keeps it under another name"
