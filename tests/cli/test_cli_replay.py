@@ -41,6 +41,9 @@ def git(folder, *words):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
+pytestmark = pytest.mark.long
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     """A study that was run and packed by somebody: its folder, and the package with and without its files."""
