@@ -79,7 +79,7 @@ class People:
 
     def set_up_token(self) -> str | None:
         """A new one-time token for a registry that has no user; None for one that has. An earlier one is void."""
-        token = f"{_SET_UP_BEGINNING}{secrets.token_urlsafe(32)}"
+        token = f"{_SET_UP_BEGINNING}{secrets.token_hex(32)}"
 
         def work(rows: Rows) -> str | None:
             if rows.one("SELECT 1 FROM users"):
@@ -279,7 +279,7 @@ class People:
 
     def _with_token(self, work: Callable[[Rows, str], MadeToken]) -> MadeToken:
         """Make a token once, also where the answer of the index is lost and it is asked again."""
-        token = f"{_BEGINNING}{secrets.token_urlsafe(32)}"
+        token = f"{_BEGINNING}{secrets.token_hex(32)}"
         return self._database.write(lambda rows: _made(rows, token) or work(rows, token))
 
 
