@@ -21,7 +21,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -34,7 +33,6 @@ _FEW: Final = max(_RUNS // 8, 16)
 _CPUS: Final = 8
 _TUNE: Final = ("ray[tune]==2.60.0",)
 _SUBREAPER: Final = 36
-_END_SECONDS: Final = 20.0
 _TIMES: Final = "times, at most"
 _TRAIN: Final = """
 def train(seed=0):
@@ -153,9 +151,7 @@ def _measured(interpreter: str, command: Callable[[Path, str, int], None], runs:
             command(folder, f"127.0.0.1:{port}", runs)
             wall = time.monotonic() - began
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(head.pid, signal.SIGTERM)
-            _wait_for_all()
+            _end_all()
             head.wait()
     return _spent() - before, wall
 
@@ -200,17 +196,16 @@ def _run(command: list[str], folder: Path) -> None:
         raise RuntimeError(f"{command[:4]}: {log.read_text()[-2000:]}")
 
 
-def _wait_for_all() -> None:
-    """Until nothing is left of what was started; what does not end by itself is killed, whatever session it is in."""
-    until = time.monotonic() + _END_SECONDS
+def _end_all() -> None:
+    """Kill all that was started, whatever session it is in: to end by itself takes Ray half a minute."""
     while True:
+        send([process.pid for process in descendants(os.getpid())], signal.SIGKILL)
         try:
-            if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                time.sleep(0.1)
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                continue
         except ChildProcessError:
             return
-        if time.monotonic() > until:
-            send([process.pid for process in descendants(os.getpid())], signal.SIGKILL)
+        time.sleep(0.05)
 
 
 def _spent() -> float:
