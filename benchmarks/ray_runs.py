@@ -5,7 +5,8 @@ over the same function by runs a second. CPU time is that of everything that is 
 trainings, the command. Each training adds a byte to a file, so that CPU time and clock are read while the work goes on,
 once the first runs are made and before the last: what is paid once (a cluster, imports, fork servers) is not counted.
 The kinds take turns, and of each the median of the rounds is told. RAY_RUNS says how many runs, where 10,000 take too
-long, RAY_ROUNDS how many rounds. Needs Ray: `pip install 'isorun[ray]'`; Ray Tune has an environment of its own.
+long, RAY_ROUNDS how many rounds, RAY_TUNED how many trials Ray Tune makes, each of which takes seconds. Needs Ray:
+`pip install 'isorun[ray]'`; Ray Tune has an environment of its own.
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ from peers import peer_environment
 _RUNS: Final = int(os.environ.get("RAY_RUNS", "10000"))
 _ROUNDS: Final = int(os.environ.get("RAY_ROUNDS", "3"))
 _CPUS: Final = 8
-_FIRST: Final = min(_RUNS // 4, 40 * _CPUS)
-_LAST: Final = _RUNS - 2 * _CPUS
+_TUNED: Final = int(os.environ.get("RAY_TUNED", "64"))
 _TUNE: Final = ("ray[tune]==2.60.0",)
 _SUBREAPER: Final = 36
 _TIMES: Final = "times, at most"
@@ -107,7 +107,7 @@ def measure() -> list[dict[str, Any]]:
     found: dict[str, list[_Cost]] = {name: [] for name in kinds}
     for _ in range(_ROUNDS):
         for name, (interpreter, command) in kinds.items():
-            found[name].append(_each(interpreter, command))
+            found[name].append(_each(interpreter, command, _TUNED if name == "tune" else _RUNS))
             print(f"  {name}: {found[name][-1]}", file=sys.stderr, flush=True)
     return _rows({name: _median(costs) for name, costs in found.items()})
 
@@ -115,12 +115,13 @@ def measure() -> list[dict[str, Any]]:
 def _rows(of: dict[str, _Cost]) -> list[dict[str, Any]]:
     bare, warm, fresh = (of[name].cpu_ms for name in ("bare", "isorun", "fresh"))
     rates = {name: 1 / cost.wall for name, cost in of.items()}
-    size = f"runs {_FIRST:,} to {_LAST:,} of {_RUNS:,} over {_CPUS} CPUs of Ray, median of {_ROUNDS} rounds in turns"
+    first, last = _between(_RUNS)
+    size = f"runs {first:,} to {last:,} of {_RUNS:,} over {_CPUS} CPUs of Ray, median of {_ROUNDS} rounds in turns"
     told = f"{size}; CPU time a run: bare tasks {bare:.1f} ms, isorun {warm:.1f} ms, with a fresh interpreter each "
     told += f"{fresh:.1f} ms; load of the machine {os.getloadavg()[0]:.1f}"
     walls = f"{rates['bare']:.1f} bare tasks a second, {rates['isorun']:.1f} runs of isorun, {rates['fresh']:.1f} fresh"
     against = f"{rates['function']:.1f} and {rates['tune']:.1f} runs a second; CPU time a run "
-    against += f"{of['function'].cpu_ms:.1f} and {of['tune'].cpu_ms:.1f} ms"
+    against += f"{of['function'].cpu_ms:.1f} and {of['tune'].cpu_ms:.1f} ms; of Ray Tune {_TUNED} trials"
     quick = rates["function"] / rates["tune"]
     return [
         _row("isorun's own CPU time a run on Ray", warm - bare, "ms, at most", 5.0, told),
@@ -139,7 +140,7 @@ def _median(costs: list[_Cost]) -> _Cost:
     return _Cost(*(statistics.median(column) for column in zip(*costs, strict=True)))
 
 
-def _each(interpreter: str, command: Callable[[Path, str, int], None]) -> _Cost:
+def _each(interpreter: str, command: Callable[[Path, str, int], None], runs: int) -> _Cost:
     """What each run takes between the first ones and the last, with a cluster of its own."""
     with tempfile.TemporaryDirectory(prefix="ir-", ignore_cleanup_errors=True) as name:
         folder, count = Path(name) / "study", Path(name) / "count"  # what Ray itself writes lies beside the study
@@ -149,12 +150,12 @@ def _each(interpreter: str, command: Callable[[Path, str, int], None]) -> _Cost:
         port = _free_port()
         head = _started_head(interpreter, folder, port)
         seen: list[tuple[int, float, float]] = []
-        watcher = threading.Thread(target=_watch, args=(count, seen))
+        watcher = threading.Thread(target=_watch, args=(count, seen, _between(runs)))
         watcher.start()
         try:
-            command(folder, f"127.0.0.1:{port}", _RUNS)
+            command(folder, f"127.0.0.1:{port}", runs)
         finally:
-            count.write_text("x" * _RUNS)
+            count.write_text("x" * runs)
             watcher.join()
             _end_all()
             head.wait()
@@ -162,9 +163,14 @@ def _each(interpreter: str, command: Callable[[Path, str, int], None]) -> _Cost:
     return _Cost((cpu_after - cpu_before) / (last - first) * 1000, (ended - began) / (last - first))
 
 
-def _watch(count: Path, seen: list[tuple[int, float, float]]) -> None:
+def _between(runs: int) -> tuple[int, int]:
+    """After how many runs each worker has made some, and before how many the first has nothing left to do."""
+    return max(min(runs // 4, 40 * _CPUS), 1), runs - min(2 * _CPUS, runs // 4)
+
+
+def _watch(count: Path, seen: list[tuple[int, float, float]], when: tuple[int, int]) -> None:
     """How many runs were made, with the CPU time and the clock then: after the first of them, and before the last."""
-    for wanted in (_FIRST, _LAST):
+    for wanted in when:
         while (made := count.stat().st_size) < wanted:
             time.sleep(0.05)
         seen.append((made, _spent(), time.monotonic()))
