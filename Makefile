@@ -12,7 +12,7 @@ ALONE = $(shell grep -rlF mark.alone tests --include='test_*.py')
 # Tests start thousands of interpreters. Where this is set, as in many containers, each would compile isorun anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-long coverage test-simulations test-engines test-environments test-trackers test-outside test-slow package test-packages lint bench clean
+.PHONY: demo site test test-long coverage test-simulations test-engines test-environments test-browser test-trackers test-outside test-slow package test-packages lint bench clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m virtualenv $(VENV) || { rm -rf $(VENV); \
@@ -62,6 +62,11 @@ test-environments: $(STAMP)
 	$(BIN)/python -m pytest -m slow -rs tests/environments tests/worker/test_switches.py
 
 # Import and export with the real trackers, each in an environment of its own, which is made in .trackers (some GB).
+test-browser: $(STAMP)
+	$(BIN)/pip install -q playwright
+	npm install --no-audit --no-fund --prefix .browser axe-core
+	$(BIN)/python -m pytest -m slow -rs tests/serving/test_browser.py
+
 test-trackers: $(STAMP)
 	$(BIN)/python -m pytest -m slow -rs tests/share
 
@@ -81,6 +86,18 @@ package:
 # Both built twice and looked into, then the wheel alone and with each extra in an environment of its own (some GB).
 test-packages:
 	$(PYTHON) packaging/verify.py $(if $(ONLY),--only $(ONLY))
+
+# The documentation as a site in build/site, by Sphinx in an environment of its own; every warning and dead link is an error.
+SITE := build/site-tools
+$(SITE)/.installed: pyproject.toml constraints.txt
+	@test -x $(SITE)/bin/pip || $(PYTHON) -m venv $(SITE) || $(PYTHON) -m virtualenv $(SITE)
+	$(SITE)/bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' > $(SITE)/wanted.txt
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r $(SITE)/wanted.txt
+	touch $@
+
+site: $(SITE)/.installed
+	$(SITE)/bin/sphinx-build --quiet --jobs auto --fail-on-warning --keep-going --fresh-env -c docs/building -d build/site-cache docs build/site
+	$(SITE)/bin/python docs/building/links.py build/site
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 """isorun replay and replicate as people type them, and comparing with stored runs."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -38,6 +39,9 @@ direction = "higher"
 def git(folder, *words):
     command = ["git", "-c", "user.name=ann", "-c", "user.email=ann@lab", "-C", str(folder), *words]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
@@ -285,6 +289,34 @@ def test_stored_runs_enter_a_verdict_as_units(own):
     assert own("compare", "study.toml", "--anyway").returncode == 2
     done = own(*words, "--value", "nothing")
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize("path", ["../../evil.py", "/tmp/evil-of-a-package.py", ".git/hooks/post-checkout", "nul.py"])
+def test_a_package_that_writes_elsewhere_is_refused_before_anything_of_it_runs(path, lab, shell):
+    from isorun.packages.reading import open_package
+    from isorun.share.code import Code
+    from isorun.share.packing import Content, write_package
+
+    content = b"raise SystemExit"
+    with open_package(lab.folder / "toy.isorun") as package:
+        study, records = package.study(), list(package.records())
+    evil = Code(contents={"code/file-00000": content})
+    evil.files.append({"path": path, "sha256": hashlib.sha256(content).hexdigest(), "member": "code/file-00000"})
+    write_package(Content(study, records, evil), shell.folder / "evil.isorun")
+    done = shell("replicate", "evil.isorun", "--yes", "--folder", "deep/new")
+    assert done.returncode == 1
+    assert "a path in the package cannot be written to" in done.stderr
+    assert sorted(path.name for path in shell.folder.rglob("*") if path.is_file()) == ["evil.isorun"]
+
+
+@pytest.mark.slow
+def test_looks_after_every_run_go_on_until_it_is_clear_or_the_maximum_is_made(other):
+    words = ("toy.isorun", "--where", "level=default", "-n", "5", "--max-runs", "8")
+    told = replicated(other, *words, "--margin", "0.01", "--folder", "tight")
+    assert (told["verdict"], told["runs_made"], told["max_runs"]) == ("undecided", 8, 8)
+    assert told["groups"][0]["about_more_runs"] is None
+    told = replicated(other, *words, "--margin", "20", "--folder", "wide")
+    assert (told["verdict"], told["runs_made"]) == ("repeated", 5)
 
 
 @pytest.mark.slow

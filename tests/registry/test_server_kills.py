@@ -14,7 +14,7 @@ from isorun.registry.verifying import verify_registry
 from registries_made import package, tokens
 from served_registry import Served
 
-pytestmark = [pytest.mark.long, pytest.mark.chaos, pytest.mark.alone]
+pytestmark = [pytest.mark.slow, pytest.mark.chaos]
 KILLS, PUSHERS = 8, 3
 
 

@@ -1,17 +1,24 @@
 """Nothing passes the gate that was not declared, and nothing leaves it without its headers."""
 
+import argparse
 import asyncio
+import re
+from pathlib import Path
 
 import pytest
 from asking import Asker
 from fastapi import Request
 from starlette.routing import Mount, WebSocketRoute
 
+from isorun import registry as registry_room
+from isorun import serving
+from isorun.cli import serve
 from isorun.errors import RegistryConflict, StoreError
 from isorun.registry import EVERYTHING, Scope, Viewer
 from isorun.serving import Door, Who, bodies
 from isorun.serving.app import gated, own_doors
 from isorun.serving.gate import HEADERS, Gate, Reached, viewer_of
+from isorun.serving.sessions import cookie_name
 
 REACHED = Reached.at(["http://127.0.0.1:8008", "http://localhost:8008"])
 READER = Viewer("ann", frozenset({Scope.READ}))
@@ -167,6 +174,11 @@ def test_bodies_are_bounded_whether_they_say_their_length_or_not(ask):
     assert ask("PUT", "/open-stream", headers=OWN, pieces=[b"x" * 2000] * 2).json == {"sizes": [2000, 2000, 0]}
 
 
+def test_a_request_that_is_cut_reaches_no_route(ask, capsys):
+    assert ask.post("/echo", headers={**OWN, "content-length": "10"}, pieces=[b"half", None]).status == 400
+    assert capsys.readouterr().err == ""
+
+
 def test_what_is_read_has_no_body_and_none_is_packed(ask):
     assert ask.get("/health", body=b"x").status == 413
     assert ask.get("/health", pieces=[b"x"]).status == 413
@@ -254,3 +266,31 @@ def test_no_trace_is_sent_anywhere_whatever_the_environment_says(monkeypatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     config = gated(DOORS, REACHED)._app._telemetry
     assert not any(config[name] for name in ("tracing", "metrics", "logs", "auto_configure"))
+
+
+def test_where_every_way_is_encrypted_browsers_are_told_to_use_no_other():
+    lab = Reached.at(["https://isorun.lab.org/"])
+    assert (lab.hosts, lab.secure) == ({"isorun.lab.org"}, True)
+    ask = Asker(gated(DOORS, lab), host="isorun.lab.org")
+    assert ask.get("/health").headers["strict-transport-security"].startswith("max-age=")
+    assert cookie_name(lab) == "__Host-isorun"
+    assert not REACHED.secure
+    assert cookie_name(REACHED) == "isorun"
+
+
+def test_a_server_that_is_told_its_address_is_reached_by_no_other():
+    told = argparse.Namespace(host="127.0.0.1", url=["https://isorun.lab.org"])
+    assert serve._addresses(told, 8008) == ["https://isorun.lab.org"]
+    told.url = None
+    assert serve._addresses(told, 8008) == ["http://127.0.0.1:8008", "http://localhost:8008"]
+
+
+def test_nothing_that_serves_can_ask_another_machine():
+    """Neither do these rooms import what could, nor the client of registries."""
+    modules = r"urllib\.request|http\.client|httpx|requests|aiohttp|smtplib|ftplib|isorun\.registries"
+    asking = re.compile(rf"^\s*(?:import|from) ({modules})\b", re.MULTILINE)
+    rooms = [Path(serving.__file__).parent, Path(registry_room.__file__).parent]
+    found = {path.name: asking.findall(path.read_text()) for room in rooms for path in room.rglob("*.py")}
+    assert len(found) > 20
+    assert {name: names for name, names in found.items() if names} == {}
+    assert asking.findall("from urllib.request import urlopen\nimport isorun.registries") != []

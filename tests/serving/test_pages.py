@@ -209,3 +209,14 @@ def test_a_store_without_runs_says_so(tmp_path):
     FolderStore(tmp_path / ".isorun").close()
     with served([str(tmp_path / ".isorun")]) as client:
         assert "Nothing is here yet" in page_of(client, "/").shown
+
+
+def test_what_is_not_comparable_has_no_verdict_unless_it_is_asked_for_anyway(client):
+    address = f"{STUDY}/compare.json?a=adam,default,default,fixed-seed&b=sgd,default,default,default&with=lab0/board"
+    told = client.get(address).json
+    assert told["verdict"] == "undecided"
+    assert any("different levels" in text for text in told["not_comparable"])
+    anyway = client.get(f"{address}&anyway=yes").json
+    assert anyway["not_comparable"] == told["not_comparable"]
+    assert not any(one["voids"] for one in anyway["warnings"] if one["code"] == "other-level")
+    assert client.get(f"{STUDY}/compare.json").json["not_comparable"] == []

@@ -93,10 +93,10 @@ def _is_own(host: str) -> bool:
 
 
 def _addresses(options: argparse.Namespace, port: int) -> list[str]:
-    """How it is reached: as it was told, or by the names of this machine alone."""
+    """How it is reached: as it was told and not otherwise; without a word by the names of this machine."""
     shown = f"[{options.host}]" if ":" in options.host else options.host
-    own = [f"http://{name}:{port}" for name in (shown, "localhost", "127.0.0.1")] if _is_own(options.host) else []
-    return list(dict.fromkeys([*(options.url or ()), *own]))
+    own = [f"http://{name}:{port}" for name in (shown, "localhost", "127.0.0.1")]
+    return list(dict.fromkeys(options.url or own))
 
 
 def _registry(options: argparse.Namespace) -> Registry | None:

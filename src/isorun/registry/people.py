@@ -23,7 +23,9 @@ from isorun.registry.database import AbstractDatabase, Rows
 
 __all__ = ["MadeToken", "People", "TokenAsked"]
 
-_PREFIX: Final = "isorun_"
+_BEGINNING: Final = "isorun_token_"
+_SET_UP_BEGINNING: Final = "isorun_setup_"
+"""Beginnings by which tokens are withheld from records and logs, here and by others who scan for secrets."""
 _SET_UP_HOURS: Final = 24
 _SESSION_HOURS: Final = 12
 LONGEST_DAYS: Final = 366
@@ -76,7 +78,7 @@ class People:
 
     def set_up_token(self) -> str | None:
         """A new one-time token for a registry that has no user; None for one that has. An earlier one is void."""
-        token = f"{_PREFIX}setup_{secrets.token_urlsafe(32)}"
+        token = f"{_SET_UP_BEGINNING}{secrets.token_urlsafe(32)}"
 
         def work(rows: Rows) -> str | None:
             if rows.one("SELECT 1 FROM users"):
@@ -256,7 +258,7 @@ class People:
 
     def _with_token(self, work: Callable[[Rows, str], MadeToken]) -> MadeToken:
         """Make a token once, also where the answer of the index is lost and it is asked again."""
-        token = f"{_PREFIX}{secrets.token_urlsafe(32)}"
+        token = f"{_BEGINNING}{secrets.token_urlsafe(32)}"
         return self._database.write(lambda rows: _made(rows, token) or work(rows, token))
 
 

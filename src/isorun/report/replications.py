@@ -88,7 +88,7 @@ def replication_view(result: Replication) -> View:
 def _said(result: Replication) -> Iterator[str]:
     how = ", bit by bit" if result.by_bits else ""
     about = f"{result.metric} of {result.study}, {result.package}"
-    yield f"{result.verdict.capitalize()}: {_MEANINGS[result.verdict]}{how} ({about})."
+    yield f"{result.verdict.capitalize()}{_as_far_as_judged(result)}: {_MEANINGS[result.verdict]}{how} ({about})."
     yield from _because(result)
     replaced = first_of(dict.fromkeys(f"{item.what} ({item.kind})" for item in result.replaced), 4, ", ")
     yield f"Replaced: {replaced}." if result.replaced else "Nothing of what was recorded of the setup was replaced."
@@ -99,6 +99,14 @@ def _said(result: Replication) -> Iterator[str]:
         )
         yield f"The margin is {stated}. {result.error_statement}."
     yield f"{count(result.runs_made, 'run')} were made now; code is in {result.folder}, runs are in {result.store}."
+
+
+def _as_far_as_judged(result: Replication) -> str:
+    """Of a result that holds: in how many groups, where some could not be judged."""
+    judged = sum(group.outcome is not GroupOutcome.NOT_JUDGED for group in result.groups)
+    if result.verdict in ("not", "undecided") or judged == len(result.groups):
+        return ""
+    return f" in {judged} of {count(len(result.groups), 'group')}, the others could not be judged"
 
 
 def _because(result: Replication) -> Iterator[str]:

@@ -45,6 +45,8 @@ class Door:
     thread. GET doors answer HEAD as well. largest_body: how many bytes a request may bring; none with GET. streamed:
     the body is not gathered before the answer begins, which reads it piece by piece. guarded: failures are counted, and
     too many of them from one address are refused for a while. listed: whether the API's description names it.
+    plain: the answer takes a Request and nothing else. Where all doors are so, FastAPI is not loaded: it takes as long
+    as all the rest.
     """
 
     path: str
@@ -55,3 +57,4 @@ class Door:
     streamed: bool = False
     guarded: bool = False
     listed: bool = False
+    plain: bool = False

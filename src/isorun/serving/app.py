@@ -15,10 +15,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import uvicorn
-from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from isorun import __version__
 from isorun.errors import InputError, IsorunError
@@ -44,6 +45,26 @@ def gated(
     cookie: str = "isorun",
 ) -> Gate:
     """These doors, each open to whom it says, and nothing else."""
+    app = _plain_app(doors) if all(door.plain for door in doors) else _app(doors)
+    for kind in (Refusal, IsorunError, HTTPException, Exception):
+        app.add_exception_handler(kind, _refused)
+    return Gate(app, reached, identify, stranger=stranger, cookie=cookie)
+
+
+def _plain_app(doors: Sequence[Door]) -> Starlette:
+    """Pages alone: what FastAPI offers, their answers do not use."""
+    app = Starlette()
+    app.router.redirect_slashes = False
+    for door in doors:
+        app.router.routes.append(Route(door.path, door.answer, methods=[door.method]))
+        app.router.routes[-1].door = door
+    return app
+
+
+def _app(doors: Sequence[Door]) -> Starlette:
+    from fastapi import FastAPI  # noqa: PLC0415 - pages alone do without
+    from fastapi.exceptions import RequestValidationError  # noqa: PLC0415
+
     app = FastAPI(
         title="isorun",
         version=__version__,
@@ -53,8 +74,7 @@ def gated(
         redirect_slashes=False,
         telemetry=_SILENT,
     )
-    for kind in (Refusal, IsorunError, RequestValidationError, HTTPException, Exception):
-        app.add_exception_handler(kind, _refused)
+    app.add_exception_handler(RequestValidationError, _refused_form)
     for door in doors:
         app.add_api_route(
             door.path,
@@ -65,15 +85,15 @@ def gated(
             operation_id=f"{door.method.lower()}_{door.answer.__name__}",
         )
         app.router.routes[-1].door = door
-    return Gate(app, reached, identify, stranger=stranger, cookie=cookie)
+    return app
 
 
 def own_doors() -> list[Door]:
     """What every server answers."""
-    return [Door("/health", health, Who.EVERYONE, listed=True)]
+    return [Door("/health", health, Who.EVERYONE, listed=True, plain=True)]
 
 
-def health() -> Any:
+def health(_: Request) -> Response:
     """Whether the server is there, for whoever watches it."""
     return JSONResponse({"isorun": __version__})
 
@@ -86,15 +106,18 @@ async def _refused(request: Any, error: Any) -> Any:
     return Response(body, refusal.status, headers=dict(headers))
 
 
+async def _refused_form(request: Any, error: Any) -> Any:
+    """What a request says in another form than is needed: what is wrong with it, without what it said."""
+    found = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:3])
+    return await _refused(request, Refusal(422, "the request is not of the form that is needed here", found=found))
+
+
 def _refusal(error: Exception) -> Refusal:
     if isinstance(error, Refusal):
         return error
     if isinstance(error, IsorunError):
         tell(error)
         return refusal_of(error)
-    if isinstance(error, RequestValidationError):  # what it says, without what the request said
-        found = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()[:3])
-        return Refusal(422, "the request is not of the form that is needed here", found=found)
     if isinstance(error, HTTPException):
         return Refusal(error.status_code, str(error.detail))
     return Refusal(500, "the server failed at this", hint="its terminal says where")

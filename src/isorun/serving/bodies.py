@@ -39,7 +39,7 @@ async def gathered(receive: Receive, most: int) -> Receive:
     while more:
         message = await read()
         if message["type"] == "http.disconnect":
-            return _first(message, receive)
+            raise Refusal(400, "the request was cut short")
         data += message.get("body", b"")
         more = message.get("more_body", False)
     return _first({"type": "http.request", "body": bytes(data), "more_body": False}, receive)

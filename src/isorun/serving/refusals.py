@@ -81,7 +81,8 @@ class Refusal(Exception):
         )
         return (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-            f'<meta name="viewport" content="width=device-width"><main><h1>{title}</h1>'
+            f'<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
+            f'<link rel="stylesheet" href="/static/pages.css"><main><h1>{title}</h1>'
             f'<p>{html.escape(shown["what"])}</p>{lines}<p><a href="/">isorun</a></p></main></html>'
         ).encode()
 

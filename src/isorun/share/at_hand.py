@@ -160,7 +160,7 @@ def chosen_interpreter(record: RunRecord, given: str | None, *, own: bool = Fals
     found: dict[str, list[Lack]] = {}
     for path in dict.fromkeys(path for path in named if path):
         if (answer := _installed(path)) is not None:
-            found[path] = list(_lacking(record, answer))
+            found[path] = [*_lacking(record, answer), *_lacking_isorun(record, answer, path)]
             if not found[path]:
                 break
     if not found:
@@ -197,6 +197,13 @@ def _lacking(record: RunRecord, here: Mapping[str, Any]) -> Iterator[Lack]:
     for name, number in wanted.items():
         if installed.get(name) != number:
             yield Lack(PACKAGES, name, number, installed.get(name), f"pip install {name}=={number.partition('+')[0]}")
+
+
+def _lacking_isorun(record: RunRecord, here: Mapping[str, Any], path: str) -> Iterator[Lack]:
+    """Trainings that come with isorun (those of the papers) need it in their own interpreter."""
+    own = path == sys.executable or any(_plain(name) == "isorun" for name in here["packages"])
+    if not own and any(word.startswith("isorun.") for word in record.cell.command):
+        yield Lack(PACKAGES, "isorun", "installed", None, "pip install isorun, or --python PATH of one that has it")
 
 
 def pinned(record: RunRecord) -> tuple[str, list[str]]:

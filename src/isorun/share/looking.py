@@ -18,7 +18,7 @@ from isorun.share.keys import PublicKey, trusted_keys
 from isorun.share.surroundings import DATA, ENVIRONMENT
 from isorun.store.rows import no_garbage_collected
 
-__all__ = ["INVALID", "NONE", "TRUSTED", "UNKNOWN_KEY", "LookedAt", "verify"]
+__all__ = ["INVALID", "NONE", "TRUSTED", "UNKNOWN_KEY", "LookedAt", "signer_of", "verify"]
 
 NONE: Final = "unsigned"
 INVALID: Final = "invalid"
@@ -89,7 +89,7 @@ def verify(path: str | Path, *, keys: Sequence[PublicKey] | None = None) -> Look
                 groups.add(record.cell.group)
                 metrics.update(record.results)
         package.documents()
-        signature, by = _signature(package, trusted_keys() if keys is None else keys)
+        signature, by = signer_of(package, trusted_keys() if keys is None else keys)
         return LookedAt(
             path=str(path),
             size=package.size,
@@ -107,7 +107,8 @@ def verify(path: str | Path, *, keys: Sequence[PublicKey] | None = None) -> Look
         )
 
 
-def _signature(package: Package, keys: Sequence[PublicKey]) -> tuple[str, PublicKey | None]:
+def signer_of(package: Package, keys: Sequence[PublicKey]) -> tuple[str, PublicKey | None]:
+    """Unsigned, invalid, unknown key or trusted, and the key that is named. keys: those that are trusted."""
     if package.signature is None:
         return NONE, None
     named = next((key for key in keys if key.key == package.signature.key), PublicKey(package.signature.key))

@@ -43,6 +43,7 @@ from isorun.analysis.replications.groups import (
     stored_groups,
 )
 from isorun.analysis.replications.setups import replaced_between
+from isorun.analysis.studies.selection import last_words
 from isorun.analysis.studies.study_result import StudyResult, analyse_recorded, not_logged
 from isorun.environments.interpreter import REPLACED
 from isorun.errors import ExecutionError, InputError, NothingRecorded, known_names
@@ -60,6 +61,8 @@ from isorun.share.at_hand import (
     refuse_lacks,
 )
 from isorun.share.declared_again import environment_of, study_of_cells
+from isorun.share.keys import trusted_keys
+from isorun.share.looking import INVALID, signer_of
 from isorun.share.replaying import Watcher
 from isorun.share.replication_folder import ReplicationFolder
 from isorun.study import FUNCTION
@@ -82,6 +85,7 @@ class ReplicationPlan:
 
     package: str
     address: str
+    signature: str
     study: str
     commands: tuple[str, ...]
     variables: Mapping[str, str]
@@ -93,7 +97,7 @@ class ReplicationPlan:
 
     def lines(self) -> list[tuple[str, str]]:
         """For people, who have to see what runs before it does."""
-        found = [("package", f"{self.package} ({self.address[:19]}…), study {self.study}")]
+        found = [("package", f"{self.package} ({self.address[:19]}…, signature: {self.signature}), study {self.study}")]
         found += [("command", command) for command in self.commands]
         found += [("variable", f"{name}={value}") for name, value in self.variables.items()]
         found += [("environment", text) for text in self.environments]
@@ -275,6 +279,7 @@ def _plan(
     return ReplicationPlan(
         package,
         kept.package.address,
+        _signature(kept),
         kept.package.manifest.study,
         tuple(dict.fromkeys(_shown(cell) for cell in cells)),
         variables,
@@ -284,6 +289,17 @@ def _plan(
         sum(first or rule.runs for first in again),
         sum(most),
     )
+
+
+def _signature(kept: PackageStore) -> str:
+    """Who signed it, as far as that is known here; a signature that does not fit is no small thing."""
+    word, by = signer_of(kept.package, trusted_keys())
+    if word == INVALID:
+        raise InputError(
+            "the signature of the package does not fit: it was signed for another content, or altered",
+            hint=f"isorun verify {kept.package.path}; ask whoever made it for the file again",
+        )
+    return f"by {by.name or by.fingerprint}, {word}" if by is not None else word
 
 
 def _shown(cell: Cell) -> str:
@@ -393,7 +409,7 @@ class _AtHand:
         self._make(session, [place for group in self._groups for place in group.same_seeds(1)])
         alike = [group for group in self._groups if self._same(group)]
         self._make(session, [place for group in alike for place in group.same_seeds(self._rule.runs)])
-        others = [group for group in self._groups if not self._same(group)]
+        others = [group for group in self._groups if not self._same(group) and not self._failed(group.same_seeds(1))]
         wanted = self._rule.runs
         while others and wanted <= self._rule.last:
             self._drawn |= dict.fromkeys((group.group for group in others), wanted)
@@ -427,6 +443,11 @@ class _AtHand:
         bits = self._bits(group)
         return bool(bits.compared) and bits.same == bits.compared
 
+    def _failed(self, places: Sequence[Place]) -> list[RunRecord]:
+        """Runs of these cells that did not end well: no more are made of a group whose first one did not."""
+        found = [self._records[place] for place in places if place in self._records]
+        return [record for record in found if record.state is not RunState.FINISHED]
+
     def _bits(self, group: StoredGroup) -> SameBits:
         again = [self._records[place] for place in group.same_seeds(self._rule.runs) if place in self._records]
         return same_bits(group.records, again)
@@ -444,8 +465,15 @@ class _AtHand:
         stored = side_of(self._judging.stored, group.group, chosen, metric, by_run=group.one_seed)
         side = NO_RUNS if own is None else side_of(own, group.group, chosen, metric, by_run=group.one_seed)
         results = [result for result in (self._judging.stored, own) if result is not None]
-        conditions = tuple(conditions_of(results, group.group))
+        conditions = (*conditions_of(results, group.group), *_why_failed(self._failed(places), group.name.label))
         return GroupRuns(group.name.label, stored, side, self._bits(group), len(used) - len(finished), conditions)
+
+
+def _why_failed(failed: Sequence[RunRecord], name: str) -> Iterable[Condition]:
+    if failed:
+        said = last_words(failed[-1].log_tail) or failed[-1].reason
+        message = f"{some(len(failed), 'new run')} did not finish: {said}"
+        yield Condition("runs-failed", message, "mend it, then the same command again", (name,))
 
 
 def _place(cell: Cell) -> Place:

@@ -153,7 +153,7 @@ _SURE_STARTS = _words(
     bedrock-api-key- glcbt- glffct- glft- glimt- glagent- gloas- glptt- glsoat- GR1348941 HRKU- pnu_ rdme_ sm_aat_
     sm_pat_ sm_sat_ shippo_live_ shippo_test_ pscale_tkn_ pscale_pw_ pscale_oauth_ dnkey- NRJS- ZXlKaGJHY2lPaU
     eyJrIjoi dt0c01. duffel_live_ duffel_test_ FLWPUBK fio-u- xkeysib- sntrya_ sgp_ vercel_blob_rw_ sha256~ xoxd-
-    xoxe."""
+    xoxe. isorun_token_ isorun_setup_"""
 )
 _LIKELY_STARTS = _words(
     """sk- SG. AKIA ASIA ABIA ACCA ATBB r8_ xai- ntn_ secret_ dapi hvb. hvs. hvr. key- phc_ phx_ rnd_ fo1_ bkua_

@@ -9,6 +9,7 @@ from isorun.analysis.evidence import Condition
 from isorun.analysis.replications import GroupOutcome, GroupRuns, Replication, ReplicationRule, judge_groups
 from isorun.analysis.replications.setups import Replacement
 from isorun.errors import InputError
+from isorun.report.replications import replication_view
 
 STORED = np.array([0.90, 0.91, 0.92, 0.93, 0.94, 0.91, 0.92])
 
@@ -44,7 +45,7 @@ def test_claims_are_those_of_two_one_sided_welch_tests(shift):
 def test_the_same_bits_need_no_statistics():
     told = outcome([0.1], bits=(3, 3))
     assert told.outcome is GroupOutcome.SAME_BITS
-    assert "3 seeds run again ended with the same weights" in told.why
+    assert "3 seeds run again ended with the same bits" in told.why
     assert outcome([0.91] * 5, bits=(3, 2), margin=0.05).outcome is not GroupOutcome.SAME_BITS
     assert outcome([], bits=(3, 3), failed=1).outcome is GroupOutcome.UNDECIDED
 
@@ -126,6 +127,13 @@ def test_the_word_follows_from_all_groups_and_from_what_was_replaced(outcomes, k
     told = told_of(*outcomes, replaced=replaced)
     assert (told.verdict, told.exit_code()) == (word, code)
     assert told.to_json()["verdict"] == word
+
+
+def test_the_first_sentence_says_how_many_groups_it_speaks_of():
+    whole, part = (replication_view(told_of("same bits", word)).verdict[0] for word in ("same bits", "not judged"))
+    assert whole.startswith("Repeated: the same setup gave the same result, bit by bit")
+    assert part.startswith("Repeated in 1 of 2 groups, the others could not be judged: ")
+    assert replication_view(told_of("not", "not judged")).verdict[0].startswith("Not: ")
 
 
 def test_nonsense_is_refused_before_a_run():

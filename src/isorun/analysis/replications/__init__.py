@@ -259,7 +259,7 @@ def _judged(item: GroupRuns, rule: ReplicationRule, groups: int) -> ReplicatedGr
         item.name, GroupOutcome.UNDECIDED, "", item.stored, item.new, item.bits, item.failed, conditions=item.conditions
     )
     if item.bits.compared and item.bits.same == item.bits.compared and not item.failed:
-        why = f"{some(item.bits.same, 'seed')} run again ended with the same weights, bit for bit"
+        why = f"{some(item.bits.same, 'seed')} run again ended with the same bits"
         return replace(told, outcome=GroupOutcome.SAME_BITS, why=why)
     if item.failed:
         return replace(told, why=f"{some(item.failed, 'new run')} did not finish")

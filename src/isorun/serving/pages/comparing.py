@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.analysis.checks.comparable import other_data
+from isorun.analysis.comparability import incomparable, unknown_to_compare
 from isorun.analysis.comparison import Comparison
 from isorun.analysis.comparison import compare as compare_sides
-from isorun.analysis.evidence import Condition, first_of, some
+from isorun.analysis.evidence import Condition, some
 from isorun.analysis.evidence.units import Counting, paired_units
 from isorun.analysis.measurements import Measurements, read_table
 from isorun.analysis.sequential import Verdict
@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 __all__ = ["compare_page"]
 
 _SIDE: Final = "side"
-_STATE: Final = ("a", "b", "with", "metric", "selection", "pair", "margin")
+_STATE: Final = ("a", "b", "with", "metric", "selection", "pair", "margin", "anyway")
+_ANYWAY: Final = frozenset(("other-data", "other-split", "other-level", "other-environment", "other-selection"))
+"""What is compared all the same by who asks for it, and told; anything else would make no sense at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,17 @@ class _Question:
         metric = asked_for(asked, "metric", [one.name for one in result.metrics], result.metrics[0].name)
         selection = asked_for(asked, "selection", [one.name for one in result.selections]) or None
         pair = asked_for(asked, "pair", ["seed"]) or None
-        unlike = tuple(_incomparable(*sides, metric))
+        anyway = bool(asked_for(asked, "anyway", ["yes"]))
+        unlike = tuple(
+            replace(one, voids=one.voids and not (anyway and one.code in _ANYWAY))
+            for one in _incomparable(*sides, metric)
+        )
         return cls(sides, metric, selection, pair, chosen_number(asked, "margin"), unlike)
+
+    @property
+    def is_across(self) -> bool:
+        """Whether the sides are of two studies."""
+        return self.sides[0].found is not self.sides[1].found
 
     def table(self) -> Measurements:
         """The runs of both sides, one row a run."""
@@ -175,6 +186,9 @@ def _choices(question: _Question, asked: Mapping[str, str]) -> Iterator[Choice]:
     if _can_pair(question.sides):
         pairs = (("", "no: all runs of either side"), ("seed", "by seed"))
         yield Choice("pair", "pairs", question.pair or "", pairs)
+    if any(one.code in _ANYWAY for one in question.unlike) and question.is_across:
+        options = (("", "no verdict"), ("yes", "compare anyway"))
+        yield Choice("anyway", "what is not comparable", asked.get("anyway", ""), options)
     yield Choice("margin", "a difference that does not matter", asked.get("margin", ""), kind="number")
 
 
@@ -185,15 +199,14 @@ def _can_pair(sides: tuple[_GroupSide, _GroupSide]) -> bool:
 
 
 def _incomparable(a: _GroupSide, b: _GroupSide, metric: str) -> Iterator[Condition]:
-    """What of two sides is not alike, beyond what they are compared in: metric, selection, data."""
+    """What of two sides is not alike, beyond what they are compared in."""
     across = b.result is not a.result
     if across:
         yield from _same_runs(a, b)
         yield from _judged_otherwise(a, b, metric)
-    files = other_data(a.records, b.records)
-    if files:
-        message = f"both sides read {first_of(files, 3, ', ')}, and not in the same version"
-        yield Condition("other-data", message, "run both on the same data", voids=across)
+    compared = () if across else tuple(f"other-{factor}" for factor in _differing(a.group, b.group))
+    found = incomparable(a.records, b.records, (a.group.provenance, b.group.provenance))
+    yield from (replace(one, voids=across) for one in found if one.code not in compared)
 
 
 def _same_runs(a: _GroupSide, b: _GroupSide) -> Iterator[Condition]:
@@ -216,12 +229,12 @@ def _judged_otherwise(a: _GroupSide, b: _GroupSide, metric: str) -> Iterator[Con
     first, second = a.result.selections[0].name, b.result.selections[0].name
     if first != second:
         message = f"runs are judged at {first} and at {second}"
-        yield Condition("other-selection", message, "choose one that both have")
+        yield Condition("other-selection", message, "choose one that both have", voids=True)
 
 
 def _compared(question: _Question) -> Comparison:
     a, b = question.sides
-    if a.found is not b.found:
+    if question.is_across:
         return _across(question)
     by = _differing(a.group, b.group)
     where = {factor: str(getattr(a.group.key, factor)) for factor in GROUP_FACTORS if factor not in by}
@@ -245,7 +258,8 @@ def _across(question: _Question) -> Comparison:
     if missing:
         raise InputError(missing[0])
     told = [StudySides(side.result, "approach", (side.group,)) for side in (a, b)]
-    conditions = dict.fromkeys(one for side in told for one in side.conditions())
+    unknown = unknown_to_compare(a.records, b.records, b.name)
+    conditions = dict.fromkeys((*(one for side in told for one in side.conditions()), *unknown))
     judged = next(one for one in a.result.metrics if one.name == question.metric)
     return compare_sides(
         question.table(),
@@ -307,7 +321,7 @@ def _figures(question: _Question, compared: Comparison) -> Iterator[Figure]:
 
 def _commands(question: _Question) -> Iterator[TypedCommand]:
     a, b = question.sides
-    if a.found is not b.found:
+    if question.is_across:
         return
     by = _differing(a.group, b.group)
     where = [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final
 
-from fastapi import Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from isorun.errors import InputError
@@ -16,7 +18,7 @@ from isorun.serving.gate import viewer_of
 from isorun.serving.kept import AnalysedStudy, ShownStudies
 from isorun.serving.pages import Page
 from isorun.serving.pages.following import Followers, told
-from isorun.serving.pages.rendering import as_csv, as_html, as_json, static_file
+from isorun.serving.pages.rendering import STYLE_NAME, as_csv, as_html, as_json, static_file
 from isorun.serving.refusals import Refusal
 from isorun.serving.shelves import AbstractShelf
 
@@ -79,14 +81,18 @@ def page_doors(shelves: Sequence[AbstractShelf]) -> tuple[list[Door], Callable[[
         f"{_STUDY}/searches": pages.searches,
     }
     doors = [
-        Door("/", _answer(shown, pages.home, ""), Who.EVERYONE),
-        Door("/static/{name}", _static, Who.EVERYONE),
-        Door(f"{_STUDY}/events", pages.events, Who.EVERYONE),
+        _door("/", _answer(shown, pages.home, "")),
+        _door("/static/{name}", _static),
+        _door(f"{_STUDY}/events", pages.events),
     ]
     for ending in sorted(_KINDS, reverse=True):  # a run's id would take in an ending: those with one come first
-        doors += [Door(f"{path}{ending}", _answer(shown, one, ending), Who.EVERYONE) for path, one in prepared.items()]
-        doors.append(Door(f"{_STUDY}/runs/{{run}}{ending}", _answer(shown, pages.run, ending), Who.EVERYONE))
+        doors += [_door(f"{path}{ending}", _answer(shown, one, ending)) for path, one in prepared.items()]
+        doors.append(_door(f"{_STUDY}/runs/{{run}}{ending}", _answer(shown, pages.run, ending)))
     return doors, shown.close
+
+
+def _door(path: str, answer: Callable[[Request], Response]) -> Door:
+    return Door(path, answer, Who.EVERYONE, plain=True)
 
 
 def _answer(shown: ShownStudies, prepare: Prepare, ending: str) -> Callable[[Request], Response]:
@@ -111,12 +117,13 @@ def _answer(shown: ShownStudies, prepare: Prepare, ending: str) -> Callable[[Req
     return answer
 
 
-def _static(name: str) -> Response:
+def _static(request: Request) -> Response:
+    name = request.path_params["name"]
     found = static_file(name)
     if found is None:
         raise Refusal(404, "there is nothing here")
     kind, content = found
-    return Response(content, media_type=kind, headers=_FOR_GOOD)
+    return Response(content, media_type=kind, headers={} if name == STYLE_NAME else _FOR_GOOD)
 
 
 class _Pages:
@@ -125,13 +132,26 @@ class _Pages:
     def __init__(self, shown: ShownStudies) -> None:
         self._shown = shown
         self._followers = Followers()
+        self._loading = False
 
     def home(self, asked: _Asked) -> _Prepared:
         """What there is."""
         from isorun.serving.pages.home import home_page  # noqa: PLC0415 - as said above
 
         text = asked.query.get("q", "").strip()[:_LONGEST_SEARCH]
-        return _Prepared(None, lambda: home_page(self._shown.entries(asked.viewer, text), {**asked.query, "q": text}))
+
+        def make() -> Page:
+            page = home_page(self._shown.entries(asked.viewer, text), {**asked.query, "q": text})
+            self._load_statistics()
+            return page
+
+        return _Prepared(None, make)
+
+    def _load_statistics(self) -> None:
+        """What the next page will need, loaded while somebody reads the first one."""
+        if not self._loading:
+            self._loading = True
+            threading.Thread(target=import_module, args=("isorun.serving.pages.comparing",), daemon=True).start()
 
     def study(self, asked: _Asked) -> _Prepared:
         """What a study found; while it runs, how it stands."""

@@ -26,7 +26,7 @@ from isorun.report.figures.description import Figure
 from isorun.serving.pages import Page
 from isorun.serving.pages.links import address
 
-__all__ = ["STATIC", "as_csv", "as_html", "as_json", "static_file"]
+__all__ = ["STATIC", "STYLE_NAME", "as_csv", "as_html", "as_json", "static_file"]
 
 _INLINE_ROWS: Final = 24
 """A figure's data with more rows is linked, and not sent with every page."""
@@ -45,7 +45,8 @@ def _named(name: str, content: str) -> tuple[str, bytes]:
     return f"{stem}-{hashlib.sha256(content.encode()).hexdigest()[:12]}.{ending}", content.encode()
 
 
-_STYLE_FILE: Final = _named("pages.css", html_parts.STYLE + _own("pages.css"))
+STYLE_NAME: Final = "pages.css"
+_STYLE_FILE: Final = _named(STYLE_NAME, html_parts.STYLE + _own("pages.css"))
 _SCRIPT_FILE: Final = _named("follow.js", _own("follow.js"))
 _ICON_FILE: Final = _named("icon.svg", _own("icon.svg"))
 STATIC: Final[Mapping[str, tuple[str, bytes]]] = {
@@ -57,8 +58,8 @@ STATIC: Final[Mapping[str, tuple[str, bytes]]] = {
 
 
 def static_file(name: str) -> tuple[str, bytes] | None:
-    """One of them; None where there is none of this name."""
-    return STATIC.get(name)
+    """One of them, or the style by a name that stays, for pages of errors; None where there is none of this name."""
+    return STATIC[_STYLE_FILE[0]] if name == STYLE_NAME else STATIC.get(name)
 
 
 _ENVIRONMENT: Final = Environment(

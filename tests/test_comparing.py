@@ -1,0 +1,104 @@
+"""A study against stored runs: what enters the verdict, what is refused, and what is told."""
+
+import copy
+
+import pytest
+
+import isorun
+from isorun.comparing import compare_with
+from isorun.errors import InputError
+from isorun.study.cells import cells_of
+from isorun.testing.memory_store import MemoryStore
+from record_builder import make_record
+
+ENVIRONMENT = {
+    "requested": {},
+    "effective": {"cpu": {"model": "EPYC"}, "torch": {"version": "2.1", "threads": 2}},
+}
+
+
+def study(name="mine", **fields):
+    given = {"approaches": {"net": "python train.py"}, "repeats": 8, "metrics": {"acc": {"direction": "higher"}}}
+    return isorun.Study(name, **{**given, **fields})
+
+
+def recorded(declared, height, *, host="here", environment=ENVIRONMENT, metric="acc", **fields):
+    """A store with a run of each cell of the study."""
+    store = MemoryStore()
+    for number, cell in enumerate(cells_of(declared)):
+        made = make_record(
+            cell, results={metric: height + number / 1000}, environment=environment, where={"host": host},
+            started_at=f"2026-01-01T00:{host == 'here':02}:{number:02}Z", **fields,
+        )  # fmt: skip
+        store.finish(made)
+    store.documents("studies").write(declared.name, {"folder": ".", **document(declared)})
+    return store
+
+
+def document(declared):
+    from isorun.study.design import document_of
+
+    return document_of(declared)
+
+
+def compared(baseline_study=None, *, mine=None, anyway=False, **fields):
+    own, theirs = study(), baseline_study or study("base", approaches={"old": "python old.py"})
+    held = recorded(theirs, 0.8, **{"host": "there", **fields})
+    return compare_with(own, held, store=mine or recorded(own, 0.9), baseline_study=theirs.name, anyway=anyway)
+
+
+def test_stored_runs_are_units_of_the_verdict():
+    told = compared()
+    assert (str(told.verdict), told.a.units.count, told.b.units.count) == ("A better", 8, 8)
+    assert told.b.name == "old at level default (the store)"
+
+
+@pytest.mark.parametrize(("part", "name", "value"), [("torch", "version", "1.9"), ("cpu", "model", "Xeon")])
+def test_another_class_of_environment_is_refused_and_with_anyway_told(part, name, value):
+    environment = copy.deepcopy(ENVIRONMENT)
+    environment["effective"][part][name] = value
+    with pytest.raises(InputError, match="environments of another class") as error:
+        compared(environment=environment)
+    assert f"{part}.{name}" in error.value.what
+    assert "--anyway" in error.value.hint
+    told = compared(environment=environment, anyway=True)
+    assert str(told.verdict) == "A better"
+    assert "other-environment" in {one.code for one in told.conditions}
+
+
+def test_other_data_are_refused_and_with_anyway_told():
+    mine = recorded(study(), 0.9, digests={"data": "aa" * 32})
+    with pytest.raises(InputError, match="different data"):
+        compared(mine=mine, digests={"data": "bb" * 32})
+    told = compared(mine=mine, digests={"data": "bb" * 32}, anyway=True)
+    assert "other-data" in {one.code for one in told.conditions}
+    assert compared(mine=mine, digests={"data": "aa" * 32}).verdict == "A better"
+
+
+def test_what_makes_no_sense_is_refused_whatever_is_said():
+    with pytest.raises(InputError, match="no run left the metric 'acc'"):
+        compared(metric="loss", anyway=True)
+    lower = study("base", metrics={"acc": {"direction": "lower"}})
+    with pytest.raises(InputError, match="higher is better here, and lower"):
+        compared(lower, anyway=True)
+    own = study()
+    store = recorded(own, 0.9)
+    with pytest.raises(InputError, match="the baseline's own"):
+        compare_with(own, store, store=store, anyway=True)
+
+
+def test_which_group_is_meant_is_asked_where_it_is_not_clear():
+    two = study("base", approaches={"old": "python old.py", "older": "python older.py"})
+    with pytest.raises(InputError, match="which group of the store is compared"):
+        compared(two)
+    held = recorded(two, 0.8, host="there")
+    told = compare_with(study(), held, store=recorded(study(), 0.9), baseline_study="base", b="older")
+    assert told.b.name.startswith("older at level default")
+    with pytest.raises(InputError, match="no approach of the store is 'none'"):
+        compare_with(study(), held, store=recorded(study(), 0.9), baseline_study="base", b="none")
+
+
+def test_a_list_of_numbers_is_a_baseline_of_which_nothing_else_is_known():
+    told = compare_with(study(), [0.8 + k / 500 for k in range(8)], store=recorded(study(), 0.9))
+    assert str(told.verdict) == "A better"
+    assert "baseline-unknown" in {one.code for one in told.conditions}
