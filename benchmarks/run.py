@@ -27,6 +27,7 @@ NAMES: Final = (
     "store",
     "postgres",
     "packages",
+    "pages",
     "trackers",
     "command_line",
     "large_studies",

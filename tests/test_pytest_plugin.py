@@ -6,6 +6,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
+from isorun.errors import InputError
 from isorun.pytest_plugin import assert_not_worse, assert_same_weights
 from isorun.study.cells import Level
 from record_builder import make_cell, make_record, with_results
@@ -111,3 +112,16 @@ def test_the_same_weights_of_a_seed_pass_and_others_fail_with_their_number():
 def test_runs_whose_weights_cannot_be_compared_do_not_pass(runs):
     with pytest.raises(pytest.fail.Exception):
         assert_same_weights(runs)
+
+
+@pytest.mark.parametrize("name", ["main.isorun", "runs.parquet", "postgresql://me:hunter2@lab/isorun"])
+def test_only_tables_are_written_as_baselines(name, tmp_path, monkeypatch):
+    from isorun.pytest_plugin import write_baseline
+
+    monkeypatch.chdir(tmp_path)
+    if "://" not in name:
+        (tmp_path / name).write_text("kept")
+    with pytest.raises(InputError, match="writes tables") as raised:
+        write_baseline(BASE, name)
+    assert "hunter2" not in raised.value.message()
+    assert [path.read_text() for path in tmp_path.iterdir()] in ([], ["kept"])

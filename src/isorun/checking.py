@@ -124,7 +124,7 @@ def check(
     other_data: bool = False,
     baseline_study: str | None = None,
     store: Store = None,
-    jobs: int = 1,
+    jobs: int | None = None,
     launch: str = "auto",
     devices: str = "auto",
     executor: str | AbstractExecutor = "local",
@@ -166,7 +166,7 @@ def _made(
     store: Store,
     held: KnownRuns,
     observer: Observer | None,
-    session: tuple[int, str, str, str | AbstractExecutor],
+    session: tuple[int | None, str, str, str | AbstractExecutor],
 ) -> tuple[Condition, ...]:
     """Make what is missing of the study, with the code as it is; what there is to know of that."""
     jobs, launch, devices, executor = session

@@ -13,6 +13,7 @@ when an assertion is made.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +32,7 @@ __all__ = ["IsorunChecks", "assert_not_worse", "assert_same_weights", "isorun_ch
 _UPDATE: Final = "--isorun-update-baseline"
 _NOTE: Final = "isorun"
 _VALUES: Final = "value"
+_NO_PATH: Final = re.compile(r"[A-Za-z][\w+.-]*://|registry:")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -61,7 +63,7 @@ class IsorunChecks:
         """
         __tracebackhide__ = True
         place = baseline
-        if isinstance(baseline, (str, Path)) and "://" not in str(baseline):
+        if isinstance(baseline, (str, Path)) and not _NO_PATH.match(str(baseline)):
             path = Path(baseline)
             place = path if path.is_absolute() or path.exists() else self._node.path.parent / path
         if self._update and isinstance(place, (str, Path)):
@@ -106,9 +108,10 @@ def assert_not_worse(
 ) -> Check:
     """Fail where the runs are worse than the baseline by more than the margin, and say so as `isorun check` does.
 
-    runs: an outcome, records, a study (its recorded runs), a table, or a list of numbers. baseline: the same, or the
-    path of a table, a store, a study file. strict: fail as well where nothing is shown; what comes back says it, too.
-    The other words are those of `isorun.check`.
+    runs: an outcome, records, a study (its recorded runs), a table, or a list of numbers, of which higher ones are
+    better unless `direction` or the name of a `metric` says otherwise. baseline: the same, or the path of a table, a
+    store, a study file. strict: fail as well where nothing is shown; what comes back says it, too. The other words are
+    those of `isorun.check`.
     """
     __tracebackhide__ = True
     from isorun.baselines import open_runs  # noqa: PLC0415 - nothing is loaded for those who do not ask
@@ -139,10 +142,9 @@ def _declared(runs: KnownRuns) -> dict[str, Any]:
 
 
 def _own_metric(new: KnownRuns, held: KnownRuns) -> str | None:
-    """Of two tables that have one column of results in common, that; a written baseline of a list has one alone."""
-    if new.numbers is not None:
-        return _VALUES if held.table is not None and _VALUES in held.table.columns else None
-    return None
+    """The column that a baseline has which was written of a list of numbers; None for all else."""
+    written = new.numbers is not None and held.table is not None and _VALUES in held.table.columns
+    return _VALUES if written else None
 
 
 def _opened_baseline(baseline: Any, new: KnownRuns) -> KnownRuns:
@@ -212,11 +214,18 @@ def _nothing_to_compare(records: Iterable[RunRecord]) -> str:
 
 
 def write_baseline(runs: Any, place: str | Path, metric: str | None = None, store: Any = None) -> str:
-    """Keep runs as a table that a later check reads, small enough for a repository: a row a run."""
+    """Keep runs as a table that a later check reads, small enough for a repository: a row a run.
+
+    place: a CSV file; a package or a store that serves as a baseline is not written over.
+    """
     from isorun.baselines import kept_table, open_runs  # noqa: PLC0415
     from isorun.cli import made_folder, write_file  # noqa: PLC0415
+    from isorun.errors import InputError, without_passwords  # noqa: PLC0415
 
     path = Path(place)
+    if path.suffix != ".csv" or _NO_PATH.match(str(place)):
+        shown = without_passwords(str(place))
+        raise InputError(f"{_UPDATE} writes tables", found=shown, allowed="the path of a .csv file")
     made_folder(path.parent)
     write_file(path, kept_table(open_runs(runs, store=store), metric))
     return str(path)

@@ -101,7 +101,7 @@ def reproduce(
     folder: str | Path = ".",
     store: workflow.Store = None,
     executor: str = "local",
-    jobs: int = 1,
+    jobs: int | None = None,
     launch: str = "auto",
     devices: str = "auto",
     watch: DownloadWatcher | None = None,
@@ -143,7 +143,7 @@ def _carry_out(
     told: list[Condition],
     *,
     executor: str,
-    jobs: int,
+    jobs: int | None,
     launch: str,
     devices: str,
 ) -> tuple[str, workflow.Store]:
@@ -151,10 +151,10 @@ def _carry_out(
 
     told: takes what there is to know about the runs.
     """
-    sessions: dict[int, Session] = {}
+    sessions: dict[int | None, Session] = {}
     for study in studies:
         # Only this executor runs on this machine; others know their own.
-        at_once = _fitting(jobs, study) if executor == "local" else jobs
+        at_once = _fitting(jobs or 1, study) if executor == "local" else jobs
         if at_once not in sessions:
             # One store for all of them; another number of runs at a time takes other CPUs, and so another executor.
             session = workflow.session_of(

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from isorun.errors import (
+    ExecutionError,
     IsorunError,
     MissingExtra,
     NothingRecorded,
@@ -252,6 +253,8 @@ def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
         from isorun.execution.local import LocalExecutor
 
         return LocalExecutor(options.run_folders, jobs, launch=options.launch, devices=options.devices)
+    if jobs < 1:
+        raise ExecutionError("--jobs is too small", found=str(jobs), allowed="1 or more")
     from isorun import plugins
     from isorun.execution import AbstractExecutor
 
@@ -265,7 +268,7 @@ def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
     if name == _SLURM:
         from isorun.execution.slurm import SlurmExecutor
 
-        return SlurmExecutor(told.run_folders, told.settings, url=told.url, jobs=jobs)
+        return SlurmExecutor(told.run_folders, told.settings, url=told.url, jobs=told.jobs)
     told = replace(told, jobs=jobs)
     executor: AbstractExecutor = plugins.make(plugins.EXECUTORS, name, AbstractExecutor, told, own=_OWN_EXECUTORS)
     return executor

@@ -41,6 +41,8 @@ CALLED: Final = "worker"
 _WINDOW: Final = 2048
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
 _DOCUMENTS_SECONDS: Final = 2.0
+_DOCUMENTS_AT_WORK_SECONDS: Final = 30.0
+"""How long a study that was kept anew may go unnoticed while there is enough to do without it."""
 _FAILED_AT_FIRST: Final = 3
 _WORKERS_A_HOST: Final = 256
 _FAILURES: Final = (RunState.FAILED, RunState.TIMED_OUT)
@@ -173,6 +175,7 @@ class WhatIsLeft(AbstractAgenda):
         self._went_well: set[str] = set()
         self._failed_here: Counter[str] = Counter()
         self._given_up: set[str] = set()
+        self._withdrawn: set[str] = set()
         self._looked_at_documents = -math.inf
         self._look_at = self._busy_until = 0.0
         self._pause = _FIRST_PAUSE
@@ -199,6 +202,8 @@ class WhatIsLeft(AbstractAgenda):
         now = time.monotonic()
         if count <= 0 or now < self._look_at:
             return ()
+        if self._known and now - self._looked_at_documents >= _DOCUMENTS_AT_WORK_SECONDS:
+            self._read_documents(now)
         claims = self._claim(count)
         if len(claims) < count:
             self._look_around()
@@ -300,14 +305,14 @@ class WhatIsLeft(AbstractAgenda):
         """What is finished by now goes, what was kept since comes, and all that is left is looked at from the start."""
         now = time.monotonic()
         if now - self._looked_at_documents >= _DOCUMENTS_SECONDS:
-            self._looked_at_documents = now
-            self._read_documents()
+            self._read_documents(now)
         for cell_id in self._store.finished(self._left) if self._left else ():
             self._left.pop(cell_id, None)
         self._order = list(self._left)
         self._next = 0
 
-    def _read_documents(self) -> None:
+    def _read_documents(self, now: float) -> None:
+        self._looked_at_documents = now
         for name, offer in self._offers.look().items():
             if self._known.get(name) is offer:
                 continue
@@ -319,11 +324,18 @@ class WhatIsLeft(AbstractAgenda):
             self._add(name, offer)
 
     def _add(self, name: str, offer: Offer) -> None:
+        """Take in what a study offers now; what it no longer does, or no longer here, is left to others."""
+        offered = {cell.id for cell in offer.cells}
+        gone = [one for one in self._left if self._offer_of[one][0] == name and one not in offered]
+        for cell_id in gone:
+            del self._left[cell_id]
+        self._withdrawn.update(gone)
         finished = self._store.finished(cell.id for cell in offer.cells) if offer.cells else set()
         for cell in offer.cells:
             if cell.id in self._offer_of and self._offer_of[cell.id][0] != name:
                 continue  # of the same content, and the other study's already
-            is_new = cell.id not in self._offer_of
+            is_new = cell.id not in self._offer_of or cell.id in self._withdrawn
+            self._withdrawn.discard(cell.id)
             self._offer_of[cell.id] = (name, offer)
             if is_new and cell.id not in finished:
                 self._left[cell.id] = cell

@@ -4,10 +4,13 @@ import os
 import socket
 import stat
 from contextlib import contextmanager
+from unittest.mock import Mock
 
 import pytest
 
-from isorun.execution.ray import nearby, refusals
+from isorun.errors import ExecutionError
+from isorun.execution import ray
+from isorun.execution.ray import RayExecutor, link, nearby, refusals
 from isorun.execution.ray.cluster import Cluster, Needs
 from isorun.execution.ray.refusals import Refusals
 
@@ -143,3 +146,73 @@ def test_only_nodes_that_could_take_the_run_count():
     cluster = Cluster.from_json("x", "2", told)
     assert cluster.with_room(Needs(cpus=2)) == {"b"}
     assert cluster.with_room(Needs()) == {"a", "b"}
+
+
+class QuietLink:
+    """A driver that says what a test has it say."""
+
+    made: list["QuietLink"]
+
+    def __init__(self, settings, heard, ended):
+        self.heard, self.ended = heard, ended
+        self.made.append(self)
+
+    def send(self, message):
+        pass
+
+    def ask_to_end(self, seconds):
+        return True
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def links(monkeypatch):
+    monkeypatch.setattr(QuietLink, "made", [], raising=False)
+    monkeypatch.setattr(ray, "Link", QuietLink)
+    monkeypatch.setattr(ray, "_AGAIN_SECONDS", 0.0)
+    return QuietLink.made
+
+
+REFUSED = {"say": "refused", "refusal": {"what": "no Ray cluster answers at h:1", "found": ""}}
+
+
+def test_a_head_that_refuses_while_it_comes_back_ends_nothing_before_patience_is_over(tmp_path, links, monkeypatch):
+    """Between that refusal and the end of its driver work asks for room: it is none, and no error."""
+    executor = RayExecutor(tmp_path / "runs", url="ray:h:1")
+    node = {"id": "a", "host": "h", "has": {"CPU": 2.0}}
+    connected = {"say": "connected", "address": "h:1", "ray": "2.60", "nodes": [node], "to_come": []}
+    links[-1].heard(connected, b"")
+    assert executor.capacity == 4
+    links[-1].ended(links[-1], "the head has gone")
+    links[-1].heard(REFUSED, b"")
+    assert executor.capacity == 0
+    links[-1].ended(links[-1], "")
+    assert len(links) == 3
+    links[-1].heard(REFUSED, b"")
+    monkeypatch.setattr(executor, "_lost_at", executor._lost_at - 601)
+    links[-1].ended(links[-1], "")
+    with pytest.raises(ExecutionError, match="no Ray cluster answers"):
+        assert executor.capacity
+    executor.close()
+
+
+def test_a_cluster_that_refuses_at_first_is_told_at_once(tmp_path, links):
+    executor = RayExecutor(tmp_path / "runs", url="ray:h:1")
+    links[-1].heard(REFUSED, b"")
+    with pytest.raises(ExecutionError, match="no Ray cluster answers"):
+        assert executor.capacity
+    executor.close()
+
+
+def test_a_driver_whose_word_cannot_be_taken_has_ended():
+    """Else its runs would be waited for without end."""
+    told = link.Link.__new__(link.Link)
+    told._frames, told._process, told._reader, told._ended = Mock(), Mock(), Mock(), Mock()
+    told._tail, told._heard = b"last words", Mock(side_effect=KeyError("run_id"))
+    told._frames.receive.return_value = ({"say": "event"}, b"")
+    with pytest.raises(KeyError):
+        told._hear()
+    told._process.kill.assert_called_once_with()
+    told._ended.assert_called_once_with(told, "last words")

@@ -185,6 +185,7 @@ def test_settings_are_options_of_sbatch_each_one_word():
 def test_so_many_runs_at_once_are_what_is_asked_for_and_else_what_the_queue_takes():
     assert (settings_of({}).at_once, settings_of({}).throttle) == (5000, None)
     assert (settings_of({}, jobs=8).at_once, settings_of({}, jobs=8).throttle) == (8, 8)
+    assert (settings_of({}, jobs=1).at_once, settings_of({}, jobs=1).throttle) == (1, 1)
     assert settings_of({"at-once": "1"}, jobs=8).throttle == 1
 
 
@@ -523,3 +524,66 @@ def test_only_runs_that_slurm_has_taken_are_said_to_go_on(watched):
     executor._entries["unsubmitted"] = other
     executor._entries["unanswered"] = replace(other, submission=replace(submission, number=""))
     assert executor.leave() == submission.runs
+
+
+def secret_job(folder, number=0):
+    job = job_for("", folder, number)
+    return replace(job, environment=replace(job.environment, env={"API_TOKEN": "hunter2-and-more"}))
+
+
+def texts_of(submission):
+    return "".join(path.read_text() for path in submission.folder.rglob("job.json"))
+
+
+def test_secrets_of_jobs_that_nobody_saw_end_go_with_the_variables(tmp_path):
+    submission = Ledger(tmp_path / "runs").write([secret_job(tmp_path, n) for n in range(2)], {}, {})
+    submission.place(0).mark("over", "CANCELLED")
+    Ledger(tmp_path / "runs").sweep()
+    assert texts_of(submission).count("hunter2-and-more") == 2, "one may still begin"
+    submission.place(1).mark("fenced")
+    Ledger(tmp_path / "runs").sweep()
+    assert "hunter2-and-more" not in texts_of(submission)
+
+
+def test_a_run_that_is_submitted_anew_leaves_no_secret_where_it_was(watched, programs):
+    executor, submission = watched()
+    (entry,) = executor._entries.values()
+    place = submission.place(0)
+    write_own(place.folder / "job.json", json.dumps(secret_job(place.folder).to_json()))
+    place.unmark("began-0")
+    programs("scontrol", said="slurm_load_jobs error: Invalid job id specified", code=1)
+    programs("sacct", code=1)
+    executor._gone(entry)
+    assert (executor._waiting, entry.submission) == ([entry], None)
+    assert "hunter2-and-more" not in texts_of(submission)
+
+
+def test_a_run_does_not_begin_without_the_variables_of_its_shell(tmp_path, monkeypatch, capsys):
+    submission = Ledger(tmp_path / "runs").write([job_for("", tmp_path)], {}, {"CUDA_HOME": "/opt/cuda"})
+    (submission.folder / "environment.json").unlink()
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "0")
+    assert element.main([str(submission.folder)]) == ledger.NOT_SHARED
+    assert "the variables of" in capsys.readouterr().err
+    assert not list(submission.place(0).folder.glob("began-*"))
+    submission.place(0).mark("fenced")
+    assert element.main([str(submission.folder)]) == 0
+
+
+def test_arrays_grow_again_when_the_queue_is_no_longer_full(watched, monkeypatch, tmp_path):
+    executor, submission = watched()
+    executor._entries.clear()
+    room = iter([False, False, False, True, True, True])
+    sizes = []
+
+    def submitted(jobs):
+        sizes.append(len(jobs))
+        if not next(room):
+            raise QueueFull("full")
+        return submission
+
+    monkeypatch.setattr(executor._submitter, "submitted", submitted)
+    jobs = [job_for("", tmp_path, number) for number in range(8)]
+    executor._waiting = [AwaitedRun(job, lambda _: None, 0.0) for job in jobs]
+    for _ in range(6):
+        executor._submit_gathered()
+    assert sizes == [8, 4, 2, 1, 2, 4]

@@ -1,6 +1,7 @@
 """Imports: nothing is lost, nothing is doubled, and what is not known is said."""
 
 import json
+import shlex
 import shutil
 import sqlite3
 from contextlib import closing
@@ -11,12 +12,17 @@ from kept_runs import unpacked
 import isorun
 from isorun.errors import InputError, StudyError
 from isorun.session import open_store
+from isorun.share import exporting
 from isorun.share.exporting import export_runs
 from isorun.share.foreign_records import tracked_of
 from isorun.share.importing import import_runs
-from isorun.share.trackers import Chosen, opened_tracker
+from isorun.share.telling_apart import ToldApart
+from isorun.share.trackers import Chosen, TrackedRun, WrittenRuns, opened_tracker
+from isorun.share.trackers.mlflow import Mlflow
+from isorun.share.trackers.own_packages import asked_of_package
 from isorun.store import STUDIES
 from isorun.study.records import RunState
+from isorun.testing.made_records import make_record
 from isorun.workflow import analyse_runs, records, session_of
 
 PLACES = {
@@ -272,3 +278,50 @@ def test_many_points_of_one_run_are_taken(tmp_path, store):
     (folder / "runs.csv").write_text("run_id,experiment,status\na,long,finished\n")
     done = import_runs(f"csv:{folder}", store=store)
     assert done.values == 200_000
+
+
+def test_the_next_commands_ask_for_the_same_runs_and_are_not_refused(database, store):
+    """Without its experiment, its approach and its store the command would make another study, elsewhere."""
+    asked(database, "DELETE FROM params WHERE key = 'seed'")
+    told = imported(database, store, approach="model").conditions
+    (next_step,) = [one.next_step for one in told if one.code == "units-unknown"]
+    words = shlex.split(next_step.partition(",")[0])
+    place = f"mlflow:sqlite:///{database}"
+    chosen = ["--experiment", "digits", "--approach", "model", "--store", store]
+    assert words == ["isorun", "import", place, *chosen, "--seed", "PARAMETER", "--name", "NAME"]
+    with pytest.raises(InputError, match="another --seed"):
+        imported(database, store, approach="model", seed="lr")
+    imported(database, store, approach="model", seed="lr", name="by-lr")
+
+
+def test_a_parameter_called_experiment_or_name_tells_configs_apart():
+    runs = [TrackedRun((str(n),), "filed", params={"experiment": str(n), "name": "x"}) for n in range(2)]
+    by_experiment = ToldApart()
+    by_experiment.learn(runs)
+    assert [by_experiment.config_name(run) for run in runs] == ["experiment=0", "experiment=1"]
+    by_parameter = ToldApart(by="model")
+    assert by_parameter.config_of(TrackedRun(("1",), "filed", params={"model": "cnn", "lr": 1})) == {"lr": 1}
+
+
+def test_an_export_shows_no_password(store, monkeypatch):
+    monkeypatch.setattr(exporting.workflow, "load", lambda *_, **__: type("Study", (), {"name": "s"})())
+    monkeypatch.setattr(exporting.workflow, "records", lambda *_, **__: [make_record()])
+    monkeypatch.setattr(Mlflow, "write", lambda self, runs, _: WrittenRuns(self.place, len(list(runs)), 0))
+    done = export_runs("mlflow", "s", to="http://me:hunter2@host:5000", store=store)
+    assert "hunter2" not in f"{done.to_json()}{done.view()}{done.next_step}"
+
+
+def test_rows_that_cannot_be_told_end_the_export_and_nobody_waits():
+    def rows():
+        yield {"place": "sqlite:///x.db"}
+        raise ValueError("no such axis")
+
+    with pytest.raises(ValueError, match="no such axis"):
+        list(asked_of_package("mlflow", "mlflow_writing.py", arguments=[], rows=rows()))
+
+
+def test_states_of_other_tools_tables_are_understood(tmp_path):
+    table = tmp_path / "trials.csv"
+    table.write_text("run_id,state,metrics.value\n0,COMPLETE,1\n1,PRUNED,2\n2,FAIL,3\n3,RUNNING,4\n")
+    states = [run.state for run in opened_tracker(f"csv:{table}").read(Chosen())]
+    assert states == [RunState.FINISHED, RunState.INTERRUPTED, RunState.FAILED, None]

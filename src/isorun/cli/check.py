@@ -7,9 +7,9 @@ isorun check study.toml --baseline postgresql://lab/isorun --no-run --json
 
 Runs what is missing of the study, then holds each of its groups against the same group of the baseline. Both claims,
 worse and not worse, err in at most 5 % of checks; in between it is undecided, and says about how many more runs would
-settle it. The margin is in points for accuracies, else in the metric's own numbers. The baseline is a store, a study
-file, the name of a kept study, or a table of runs. Exits with 3 when it is worse, 1 when runs failed, else 0;
---strict exits with 3 as well where nothing is shown.
+settle it. The margin is in points for accuracies, else in the metric's own numbers. The baseline is a store, a
+package, a study file, the name of a kept study, or a table of runs. Exits with 3 when it is worse, 1 when runs failed,
+else 0; --strict exits with 3 as well where nothing is shown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
     parser.add_argument("study", metavar="STUDY", help="a study file, or the name of an earlier study")
     about = (
-        "what it is held against: a store (folder or URL), a study file, the name of a kept study, or a table of runs"
+        "what it is held against: a store (folder or URL), a package, a study file, the name of a kept study, or a "
+        "table of runs"
     )
     parser.add_argument("--baseline", required=True, metavar="BASELINE", help=about)
     about = "the study that is meant, where the baseline keeps it under another name"
@@ -58,9 +59,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--markdown", metavar="FILE", help="write the comment for a pull request")
     about = "add that comment to the summary of a GitHub step ($GITHUB_STEP_SUMMARY)"
     parser.add_argument("--step-summary", action="store_true", help=about)
-    parser.add_argument(
-        "-j", "--jobs", type=int, default=1, metavar="N", help="runs at a time, each on CPUs of its own"
-    )
+    parser.add_argument("-j", "--jobs", type=int, metavar="N", help=cli.JOBS_HELP)
     parser.add_argument("--launch", choices=("auto", "warm", "fresh"), default="auto", help="warm: fork from a server")
     cli.declare_isolate(parser)
     cli.declare_session(parser)

@@ -49,7 +49,6 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Import, and say what came of it."""
     from isorun.share.importing import import_runs
-    from isorun.workflow import store_words
 
     found = import_runs(
         options.place,
@@ -64,7 +63,6 @@ def execute(options: argparse.Namespace) -> int:
         python=options.python or "",
         progress=cli.tell,
     )
-    found.store = store_words(options.store)
     if options.json:
         cli.print_json(found.to_json())
     else:

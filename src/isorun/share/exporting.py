@@ -21,7 +21,7 @@ from isorun.errors import InputError, NothingRecorded, known_names
 from isorun.report import Column, Table, View
 from isorun.session import Store
 from isorun.share.foreign_records import tracked_of
-from isorun.share.trackers import OWN, Chosen, TrackedRun, opened_tracker
+from isorun.share.trackers import OWN, Chosen, TrackedRun, opened_tracker, shown_where
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
 
@@ -95,8 +95,8 @@ def export_runs(
     tracker = opened_tracker(f"{form}:{where}")
     told: Counter[str] = Counter()
     written = tracker.write(_tracked(records, declared.name, told, progress), Chosen(python=python))
-    name = "wandb" if form == "wandb-offline" else form
-    done = Exported(declared.name, written.place, written.runs, written.points, f"{name}:{where}", written.next_step)
+    again = f"{'wandb' if form == 'wandb-offline' else form}:{shown_where(where)}"
+    done = Exported(declared.name, written.place, written.runs, written.points, again, written.next_step)
     done.states = dict(Counter(str(record.state) for record in records))
     what = Counter(told) + Counter(written.left_out)
     if what:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from isorun.share.trackers import MICROSECONDS, Times, TrackedRun, TrackedSeries, plain_json
+from isorun.share.trackers import MICROSECONDS, Times, TrackedRun, TrackedSeries, plain_json, unix_microseconds
 from isorun.store.content import pack_axis, unpack_axis
 from isorun.study.cells import Cell
 from isorun.study.imported import IMPORTED
@@ -229,8 +229,6 @@ def _numbers(values: Any) -> Numbers:
 
 
 def _begin(record: RunRecord) -> int:
-    from isorun.share.trackers import unix_microseconds  # noqa: PLC0415  small
-
     return unix_microseconds(datetime.fromisoformat(record.started_at)) if record.started_at else 0
 
 

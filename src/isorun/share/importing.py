@@ -31,6 +31,7 @@ from isorun.store.folder import FolderStore
 from isorun.study.design import Study, document_of, document_without_secrets, imported_study, kept_study
 from isorun.study.imported import ImportedRun, ImportedRuns, imported_cell_id
 from isorun.study.records import RunRecord
+from isorun.workflow import store_words
 
 __all__ = ["Imported", "import_runs"]
 
@@ -139,8 +140,20 @@ def import_runs(
         where = place_of(None, store)
         opened = stack.enter_context(open_store(where)) if isinstance(where, str) else where
         work = _Import(tracker, runs, study_name, opened, progress or (lambda _done, _total: None))
+        work.is_asked_as(_command(tracker, experiments, approach, ignore), store_words(store), is_named=bool(name))
         work.settle(approach, seed, tuple(ignore))
         return work.carry_out(metrics or {}, update=update)
+
+
+def _command(tracker: AbstractTracker, experiments: Sequence[str], approach: str | None, ignore: Sequence[str]) -> str:
+    """The import as it is typed again, but for its seed, its name and its store."""
+    chosen = [word for one in experiments for word in ("--experiment", one)]
+    chosen += [] if approach is None else ["--approach", approach]
+    return shlex.join(["isorun", "import", tracker.place, *chosen]) + _ignoring(ignore)
+
+
+def _ignoring(parameters: Sequence[str]) -> str:
+    return "".join(f" --ignore {shlex.quote(name)}" for name in parameters)
 
 
 def _name_for(runs: Sequence[TrackedRun], tracker: AbstractTracker) -> str:
@@ -164,11 +177,17 @@ class _Import:
     ) -> None:
         self._tracker, self._runs, self._name, self._store = tracker, runs, name, store
         self._progress = progress
+        self._command, self._named = "isorun import …", ""
         self._before = self._kept()
         self._apart = ToldApart()
         self._found_seed = False
         self._done = Imported(name, tracker.place)
         self._written: list[Future[None]] = []
+
+    def is_asked_as(self, command: str, store: str, *, is_named: bool) -> None:
+        """How it is typed, for the next commands. store: the words that name the store."""
+        self._command, self._named = f"{command}{store}", f" --name {shlex.quote(self._name)}" if is_named else ""
+        self._done.store = store
 
     def _kept(self) -> Study | None:
         """The study of this name, as far as earlier imports made it."""
@@ -190,10 +209,11 @@ class _Import:
         asked = {"approach": approach, "seed": seed, "ignore": list(ignore) or None}
         for option, value in asked.items():
             if value is not None and before and before.get(option) not in (None, value):
+                words = _ignoring(ignore) if option == "ignore" else f" --{option} {shlex.quote(str(value))}"
                 raise InputError(
                     f"the study {self._name!r} was imported with another --{option}",
                     found=f"{value}; before: {before[option] or 'none'}",
-                    hint=f"isorun import … --{option} {value} --name ANOTHER makes another study of the same runs",
+                    hint=f"isorun import …{words} --name ANOTHER makes another study of the same runs",
                 )
         known = self._before.imported.configs if self._before and self._before.imported else {}
         chosen_seed = str(before.get("seed", "")) if seed is None and before else seed
@@ -309,17 +329,16 @@ class _Import:
 
     def _conditions(self, runs: ImportedRuns) -> list[Condition]:
         """What to know of these runs before anything is concluded from them."""
-        command = f"isorun import {shlex.quote(self._tracker.place)}"
         return [
-            *self._seeds(runs, command),
-            *self._configs(command),
+            *self._seeds(runs),
+            *self._configs(),
             *self._ended(),
             *self._not_kept(),
-            *self._grown(command),
+            *self._grown(),
             *(Condition("tracker-note", note, "nothing, where that is meant") for note in self._tracker.notes),
         ]
 
-    def _seeds(self, runs: ImportedRuns, command: str) -> list[Condition]:
+    def _seeds(self, runs: ImportedRuns) -> list[Condition]:
         seeded = sum(run.seed is not None for run in runs.runs)
         found = []
         if self._apart.seed and seeded:
@@ -328,17 +347,18 @@ class _Import:
                 f"the parameter {self._apart.seed!r} {how} and is taken for the seed of {some(seeded, 'run')}: runs "
                 f"with the same one count as one unit; whether the training used it is not known"
             )
-            next_step = f"{command} --seed none --name NAME, where it is something else"
+            next_step = f"{self._command} --seed none --name NAME, where it is something else"
             found.append(Condition("seed-from-parameter", message, next_step))
         if seeded < len(runs.runs):
             message = (
                 f"of {some(len(runs.runs) - seeded, 'run')} no seed is known: what was drawn independently is not "
                 f"known, each counts as one unit, and every verdict says so"
             )
-            found.append(Condition("units-unknown", message, f"{command} --seed PARAMETER, where one has the seed"))
+            next_step = f"{self._command} --seed PARAMETER --name NAME, where one has the seed"
+            found.append(Condition("units-unknown", message, next_step))
         return found
 
-    def _configs(self, command: str) -> list[Condition]:
+    def _configs(self) -> list[Condition]:
         alone = self._apart.alone(self._runs)
         if not alone:
             return []
@@ -346,7 +366,7 @@ class _Import:
             f"every run has a config of its own, because {first_of(alone, _NAMED, ', ')} differs in each: no two runs "
             f"can be counted together"
         )
-        next_step = f"{command} {' '.join(f'--ignore {shlex.quote(name)}' for name in alone[:_NAMED])} --name NAME"
+        next_step = f"{self._command}{_ignoring(alone[:_NAMED])} --name NAME"
         return [Condition("configs-of-one-run", message, f"where that says nothing about the training: {next_step}")]
 
     def _ended(self) -> list[Condition]:
@@ -365,7 +385,7 @@ class _Import:
         message = f"a record has no place for: {told}"
         return [Condition(LEFT_OUT, message, "they stay in the tracker; every record names its own")]
 
-    def _grown(self, command: str) -> list[Condition]:
+    def _grown(self) -> list[Condition]:
         grown = self._done.grown
         if not grown:
             return []
@@ -373,6 +393,5 @@ class _Import:
             f"{some(len(grown), 'run')} changed in the tracker after they had been imported as finished "
             f"({first_of(grown, _NAMED, ', ')}); what was recorded stays"
         )
-        return [
-            Condition("runs-grew", message, f"{command} --update counts them as they are now; the old records stay")
-        ]
+        next_step = f"{self._command}{self._named} --update counts them as they are now; the old records stay"
+        return [Condition("runs-grew", message, next_step)]

@@ -114,7 +114,9 @@ class ToldApart:
 
     def config_of(self, run: TrackedRun) -> dict[str, ConfigValue]:
         """What the config of this run sets."""
-        aside = {self.by, self.seed, *self.ignored}
+        # A parameter that happens to be called so is not what approaches are told apart by.
+        chosen = {self.by} - {BY_EXPERIMENT, BY_NAME}
+        aside = {self.seed, *chosen, *self.ignored}
         return {name: value for name, value in sorted(flat_params(run.params).items()) if name not in aside}
 
     def config_name(self, run: TrackedRun) -> str:

@@ -96,6 +96,7 @@ class RayExecutor(AbstractExecutor):
         self._cluster: Cluster | None = None
         self._connected = self._all_stopped = self._closed = self._told_of_cluster = False
         self._error: ExecutionError | None = None
+        self._refusal: ExecutionError | None = None
         self._lost_at = 0.0
         self._least: Needs | None = None
         self._refusals = Refusals()
@@ -258,14 +259,16 @@ class RayExecutor(AbstractExecutor):
         match message["say"]:
             case "connected":
                 self._cluster = Cluster.from_json(message["address"], message["ray"], message)
-                self._connected, self._lost_at = True, 0.0
+                self._connected, self._lost_at, self._refusal = True, 0.0, None
                 for waiting in tuple(self._open):
                     self._send(waiting)
             case "cluster" if self._cluster is not None:
                 self._cluster = Cluster.from_json(self._cluster.address, self._cluster.version, message)
                 self._take_back_stranded(self._cluster)
             case "refused":
-                self._error = ExecutionError(**message["refusal"])
+                self._refusal = ExecutionError(**message["refusal"])
+                if self._cluster is None:  # else it was there before, and may come back as long as there is patience
+                    self._error = self._refusal
             case "looked":
                 self._looked[message["number"]] = message["refusal"]
             case "event":
@@ -367,10 +370,9 @@ class RayExecutor(AbstractExecutor):
                     self._lose(run_id, f"the connection to the Ray cluster was lost ({last[0][:200]})")
             self._lost_at = self._lost_at or time.monotonic()
             again = time.monotonic() - self._lost_at < self._asked.patience and self._cluster is not None
-            if again:
-                self._error = None
-            elif self._error is None:
-                self._error = ExecutionError("the process that speaks to Ray has ended", found=last[0])
+            if not again:
+                ended = ExecutionError("the process that speaks to Ray has ended", found=last[0])
+                self._error = self._error or self._refusal or ended
             self._changed.notify_all()
             if self._error is not None:
                 for run_id in tuple(self._open):

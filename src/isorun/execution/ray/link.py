@@ -70,12 +70,14 @@ class Link:
             self._frames.send(message)
 
     def _hear(self) -> None:
-        with suppress(OSError):  # a timeout is one
-            while message := self._frames.receive():
-                self._heard(*message)
-        self._process.kill()
-        self._reader.join(_GRACE_SECONDS)
-        self._ended(self, readable_tail(self._tail))
+        try:
+            with suppress(OSError):  # a timeout is one
+                while message := self._frames.receive():
+                    self._heard(*message)
+        finally:  # whatever went wrong: runs of which nobody would hear any more are lost runs
+            self._process.kill()
+            self._reader.join(_GRACE_SECONDS)
+            self._ended(self, readable_tail(self._tail))
 
     def _drain(self) -> None:
         with suppress(OSError):

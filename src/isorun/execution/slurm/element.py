@@ -198,17 +198,19 @@ def main(arguments: list[str]) -> int:
         asked, here = submission.content["isorun"], f"{__version__} on {socket.gethostname()} ({sys.executable})"
         sys.stderr.write(f"isorun: submitted by isorun {asked}, and it is {here}\n")
         return OTHER_VERSION
-    prelude = str(submission.content.get("prelude", ""))
-    if arguments[1:] != ["entered"]:
-        with suppress(OSError, ValueError):
-            os.environ.update(json.loads((folder / "environment.json").read_text(encoding="utf-8")))
-        if prelude:
-            words = ["bash", str(folder / "prelude.sh"), prelude, sys.executable, str(folder)]
-            # The user's own file, read by the user's own shell. The mask of signals stays as it is.
-            os.execvp("bash", words)  # noqa: S606, S607
     place = submission.place(int(os.environ["SLURM_ARRAY_TASK_ID"]))
     if place.names() & {"fenced", "over"} or place.record() is not None:
         return 0
+    if arguments[1:] != ["entered"]:
+        try:
+            os.environ.update(json.loads((folder / "environment.json").read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:  # a training without them would be another training
+            sys.stderr.write(f"isorun: the variables of {folder} cannot be read on {socket.gethostname()}: {error}\n")
+            return NOT_SHARED
+        if prelude := str(submission.content.get("prelude", "")):
+            words = ["bash", str(folder / "prelude.sh"), prelude, sys.executable, str(folder)]
+            # The user's own file, read by the user's own shell. The mask of signals stays as it is.
+            os.execvp("bash", words)  # noqa: S606, S607
     begin = _Begin(place, place.job(), int(submission.content["gpus"]), int(submission.content["cpus"]))
     try:
         return begin.carry_out()

@@ -50,17 +50,19 @@ class SlurmExecutor(AbstractExecutor):
     """Carries out jobs on a SLURM cluster that this machine can submit to.
 
     runs: where the folders of runs lie, which every node must see. settings, url: what was asked of the cluster
-    (`SlurmSettings`). jobs: runs at a time, where more than one was asked for; else the queue decides.
+    (`SlurmSettings`). jobs: runs at a time; None where nobody said, and the queue decides.
     """
 
     stays = True
 
-    def __init__(self, runs: Path, settings: Mapping[str, str] | None = None, *, url: str = "", jobs: int = 1) -> None:
+    def __init__(
+        self, runs: Path, settings: Mapping[str, str] | None = None, *, url: str = "", jobs: int | None = None
+    ) -> None:
         self._settings = settings_of(settings or {}, url, jobs)
         self._slurm = Slurm()
         try:
             self._partitions = self._slurm.partitions()
-            self._largest_array = self._slurm.largest_array()
+            self._largest_array = self._array_that_fits = self._slurm.largest_array()
         except ControllerSilent as silence:
             raise ExecutionError(
                 "SLURM's controller does not answer",
@@ -251,7 +253,7 @@ class SlurmExecutor(AbstractExecutor):
             if not self._waiting or (time.monotonic() < self._submit_at and not self._leaving):
                 return
             alike = [one for one in self._waiting if one.job.resources == self._waiting[0].job.resources]
-            some = alike[: self._largest_array]
+            some = alike[: self._array_that_fits]
         try:
             submission = self._submitter.submitted([entry.job for entry in some])
         except QueueFull as full:
@@ -270,6 +272,7 @@ class SlurmExecutor(AbstractExecutor):
 
     def _taken(self, some: Sequence[AwaitedRun], submission: Submission) -> None:
         now = time.monotonic()
+        self._array_that_fits = min(2 * self._array_that_fits, self._largest_array)  # the queue is not full for ever
         with self._changed:
             for index, entry in enumerate(some):
                 entry.submission, entry.index, entry.since, entry.state = submission, index, now, ""
@@ -283,7 +286,7 @@ class SlurmExecutor(AbstractExecutor):
     def _wait_for_the_queue(self, some: Sequence[AwaitedRun], full: QueueFull) -> None:
         """As many as may be queued are; the others wait until some have ended."""
         if len(some) > 1:
-            self._largest_array = max(len(some) // 2, 1)
+            self._array_that_fits = len(some) // 2
             return
         if self._leaving:  # whoever comes back submits them
             with self._changed:
@@ -408,6 +411,7 @@ class SlurmExecutor(AbstractExecutor):
         began = latest_begin(entry.place.names()) >= 0
         if end is None and not began and not entry.stop_asked:
             # It never began and never will: it is submitted anew, and is still the same attempt.
+            entry.place.forget_secrets()
             entry.submission.forget_environment_if_over()
             with self._changed:
                 entry.submission, entry.fenced, entry.absent_since = None, False, None

@@ -266,10 +266,13 @@ class Submission:
         return all(place.names() & {"fenced", "over", RECORD} for place in places)
 
     def forget_environment_if_over(self) -> None:
-        """Remove the variables once all runs have ended: nobody needs them any more."""
+        """Remove the variables once all runs have ended, and secrets of jobs that nobody saw end: none is needed."""
         variables = self.folder / "environment.json"
         with suppress(OSError):
             if variables.exists() and self.is_over:
+                for place in map(self.place, range(len(self.runs))):
+                    if RECORD not in place.names():  # an element that keeps its record forgets them by itself
+                        place.forget_secrets()
                 variables.unlink(missing_ok=True)
 
 

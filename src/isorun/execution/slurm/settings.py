@@ -137,10 +137,10 @@ class SlurmSettings:
         )
 
 
-def settings_of(given: Mapping[str, str], url: str = "", jobs: int = 1) -> SlurmSettings:
+def settings_of(given: Mapping[str, str], url: str = "", jobs: int | None = None) -> SlurmSettings:
     """The settings that an executor was asked for with; ExecutionError for what is none, or says nothing.
 
-    jobs: runs at a time where more than one was asked for; else the queue decides.
+    jobs: runs at a time; None where nobody said, and the queue decides.
     """
     unknown = [name for name in given if name not in _KNOWN]
     if unknown:
@@ -153,7 +153,7 @@ def settings_of(given: Mapping[str, str], url: str = "", jobs: int = 1) -> Slurm
     if named and partition != named:
         raise ExecutionError("SLURM: two partitions are named", found=f"{named} and {partition}", allowed="one")
     gpu_type, gpus = _gpus(given.get("gpus-per-run", "0"))
-    at_once = _count(given, "at-once") or (jobs if jobs > 1 else None)
+    at_once = _count(given, "at-once") or jobs
     return SlurmSettings(
         partition=partition,
         seconds=_time(given["time"]) if "time" in given else None,

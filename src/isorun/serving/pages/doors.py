@@ -26,6 +26,7 @@ __all__ = ["page_doors"]
 
 _MOST_RANKED: Final = 50
 _LONGEST_SEARCH: Final = 200
+_NEEDED_NEXT: Final = ("isorun.serving.pages.study", "isorun.analysis.planning.power", "isorun.serving.pages.comparing")
 _KINDS: Final = {
     "": "text/html; charset=utf-8",
     ".json": "application/json",
@@ -151,7 +152,7 @@ class _Pages:
         """What the next page will need, loaded while somebody reads the first one."""
         if not self._loading:
             self._loading = True
-            threading.Thread(target=import_module, args=("isorun.serving.pages.comparing",), daemon=True).start()
+            threading.Thread(target=lambda: list(map(import_module, _NEEDED_NEXT)), daemon=True).start()
 
     def study(self, asked: _Asked) -> _Prepared:
         """What a study found; while it runs, how it stands."""

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["leaderboard_page"]
 
 _BY: Final = "entry"
+_MOST_RANKED: Final = 40
+"""All pairs are tested: a page does not wait for more."""
 _ABOUT_TABLES: Final = frozenset(("few-runs", "runs-missing", "launch-differs", "no-identical-runs"))
 """Conditions of a report's tables, which say nothing about who is better."""
 _STATE: Final = ("metric", "selection", "approach", "config", "environment", "level")
@@ -76,6 +78,9 @@ def leaderboard_page(studies: Sequence[AnalysedStudy], query: Mapping[str, str],
     metric = asked_for(asked, "metric", [one.name for one in first.result.metrics], first.result.metrics[0].name)
     entrants, left_out = _entrants(studies, asked, metric, across)
     page = replace(page, choices=tuple(_choices(first, asked, metric, across)), listings=left_out)
+    if len(entrants) > _MOST_RANKED:
+        why = f"{len(entrants)} entries are too many to be ranked on a page: choose at most {_MOST_RANKED} of them."
+        return replace(page, first=(why,), data={"approaches": [], "why": why})
     several = [one for one in entrants if one.units(metric) > 1]
     single = [one for one in entrants if one.units(metric) == 1]
     try:

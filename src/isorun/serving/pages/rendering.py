@@ -33,6 +33,8 @@ _INLINE_ROWS: Final = 24
 _SHOWN_ROWS: Final = 100
 _SHOWN_LETTERS: Final = 500
 _NAMED_GROUPS: Final = 6
+_LARGEST: Final = 300_000
+_LEFT_OUT: Final = "Figures are left out: the page would be too large with them. Choose fewer groups above to see some."
 
 
 def _own(name: str) -> str:
@@ -72,7 +74,42 @@ _ENVIRONMENT: Final = Environment(
 
 
 def as_html(page: Page) -> bytes:
-    """The page for people."""
+    """The page for people. What would be too large to send goes without figures, and then with the beginnings alone."""
+    text = _written(page)
+    if len(text) > _LARGEST:
+        text = _written(_without_figures(page))
+    return text if len(text) <= _LARGEST else _written(_beginnings(page))
+
+
+def _without_figures(page: Page) -> Page:
+    sections = (
+        replace(one, figures=(), notes=(*one.notes, _LEFT_OUT)) if one.figures else one for one in page.sections
+    )
+    return replace(page, sections=tuple(sections))
+
+
+def _beginnings(page: Page) -> Page:
+    """For names and texts longer than anybody reads."""
+    sections = tuple(
+        replace(one, tables=tuple(_cut(table) for table in one.tables[:4])) for one in _without_figures(page).sections
+    )
+    choices = tuple(
+        replace(one, options=tuple((value, text[:80]) for value, text in one.options if len(value) < 200)[:40])
+        for one in page.choices
+        if len(one.chosen) < 200
+    )
+    few = replace(page, first=page.first[:3], rest=page.rest[:10], conditions=page.conditions[:10], listings=())
+    return replace(few, sections=sections, choices=choices, commands=(), facts=(), linked=None)
+
+
+def _cut(table: Table) -> Table:
+    columns = tuple(replace(one, title=one.title[:80]) for one in table.columns)
+    rows = tuple(tuple(cell[:80] for cell in row) for row in table.rows[:20])
+    notes = tuple(one[:200] for one in table.notes)
+    return Table(table.name, table.title[:200], columns, rows, notes)
+
+
+def _written(page: Page) -> bytes:
     template = _ENVIRONMENT.get_template("page.html")
     text: str = template.render(
         page=page,

@@ -207,7 +207,7 @@ def _values(found: AnalysedStudy, record: RunRecord) -> Table:
 
 
 def _epoch(step: float | None) -> str:
-    return "end" if step is None else significant(step, 6)
+    return "end" if step is None else f"{step:g}"
 
 
 def _attempts(attempts: Sequence[RunRecord]) -> Table:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from isorun import plugins
-from isorun.errors import InputError, PluginError, known_names, without_passwords
+from isorun.errors import InputError, PluginError, harmless, known_names, without_passwords
 from isorun.study.records import Numbers, RunState
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ else:
 __all__ = [
     "MICROSECONDS",
     "OWN",
-    "RUNNING",
     "AbstractTracker",
     "Chosen",
     "GrowingSeries",
@@ -44,7 +43,6 @@ __all__ = [
 ]
 
 MICROSECONDS: Final = 1_000_000
-RUNNING: Final = "running"
 OWN: Final = {
     "mlflow": ("mlflow", "Mlflow"),
     "wandb": ("wandb", "Wandb"),
@@ -223,15 +221,9 @@ class AbstractTracker(abc.ABC):
             hint="isorun export mlflow NAME",
         )
 
-    def size(self) -> int:
-        """How many runs there are, where that is known before they are read; 0 where it is not."""
-        return 0
-
 
 def shown_where(where: str) -> str:
     """The place without passwords, on one line."""
-    from isorun.errors import harmless  # noqa: PLC0415  small
-
     return harmless(without_passwords(where))
 
 

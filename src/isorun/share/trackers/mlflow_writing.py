@@ -114,10 +114,6 @@ def _row(run: TrackedRun) -> dict[str, Any]:
     }
 
 
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(plain_json(value))
-
-
 def _fine_times(run: TrackedRun) -> dict[str, Any] | None:
     """What MLflow's milliseconds leave of each time, packed; None where it is too much for tags."""
     axes: dict[str, int] = {}

@@ -45,7 +45,8 @@ def asked_of_package(
                 allowed=f"an interpreter that has {package}",
             ) from None
         with process:
-            teller = threading.Thread(target=_tell, args=(process, rows), daemon=True)
+            failed: list[Exception] = []
+            teller = threading.Thread(target=_tell, args=(process, rows, failed), daemon=True)
             teller.start()
             assert process.stdout is not None
             try:
@@ -58,6 +59,8 @@ def asked_of_package(
                 if sys.exc_info()[0] is not None:
                     process.kill()
             teller.join()
+        if failed:
+            raise failed[0]
         if process.returncode == _MISSING:
             if python:
                 raise InputError(f"{python} has no package {package!r}", hint=f"{python} -m pip install {package}")
@@ -67,8 +70,8 @@ def asked_of_package(
             raise InputError(f"{package} failed", found=_last_words(words.read()))
 
 
-def _tell(process: subprocess.Popen[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write the rows; one that ended early says itself why."""
+def _tell(process: subprocess.Popen[str], rows: Iterable[Mapping[str, Any]], failed: list[Exception]) -> None:
+    """Write the rows; one that ended early says itself why. failed: takes what went wrong with the rows themselves."""
     assert process.stdin is not None
     try:
         for row in rows:
@@ -77,6 +80,9 @@ def _tell(process: subprocess.Popen[str], rows: Iterable[Mapping[str, Any]]) -> 
         process.stdin.close()
     except OSError:
         return
+    except Exception as error:
+        failed.append(error)
+        process.kill()  # else it would wait for more rows, and we for its answer
 
 
 def _last_words(text: str) -> str:

@@ -11,6 +11,7 @@ import csv
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -60,9 +61,13 @@ _OWN: Final = {
 }
 _STATES: Final = {
     "finished": RunState.FINISHED,
+    "complete": RunState.FINISHED,
+    "completed": RunState.FINISHED,
     "failed": RunState.FAILED,
+    "fail": RunState.FAILED,
     "crashed": RunState.FAILED,
     "killed": RunState.INTERRUPTED,
+    "pruned": RunState.INTERRUPTED,
     "interrupted": RunState.INTERRUPTED,
     "timed-out": RunState.TIMED_OUT,
 }
@@ -93,11 +98,11 @@ class _Tables(AbstractTracker):
         reading = _Reading(rows, chosen, shown_where(str(path)))
         runs = [reading.run(row, points) for row in rows]
         wanted = chosen.only({run.experiment: run.experiment for run in runs}, "experiment", self.place)
-        doubled = [run for place, run in enumerate(runs) if run.key in {other.key for other in runs[:place]}][:1]
+        doubled = [key for key, count in Counter(run.key for run in runs).items() if count > 1]
         if doubled:
             raise InputError(
                 f"two rows of {shown_where(str(path))} are of the same run",
-                found=" ".join(doubled[0].key),
+                found=" ".join(doubled[0]),
                 allowed="one row a run",
                 hint=f"isorun compare, summarize and mixed ask any table as it is: isorun summarize {path.name}",
             )
