@@ -2,10 +2,11 @@
 
 Against bare tasks of Ray that start the same process (`python train.py SEED`) by CPU time, and against Ray Tune's grid
 over the same function by runs a second. CPU time is that of everything that is started: the cluster, its workers, the
-trainings, the command. A cluster is started for each measurement, and two sizes are measured, so that what is paid once
-(a cluster, imports) is not counted. The kinds take turns, and of each the median of the rounds is told. RAY_RUNS says
-how many runs, where 10,000 take too long, RAY_ROUNDS how many rounds. Needs Ray: `pip install 'isorun[ray]'`; Ray Tune
-has an environment of its own.
+trainings, the command. Each training adds a byte to a file, so that CPU time and clock are read while the work goes on,
+once the first runs are made and before the last: what is paid once (a cluster, imports, fork servers) is not counted.
+The kinds take turns, and of each the median of the rounds is told. RAY_RUNS says how many runs, where 10,000 take too
+long, RAY_ROUNDS how many rounds, RAY_TUNED how many trials Ray Tune makes, each of which takes seconds. Needs Ray:
+`pip install 'isorun[ray]'`; Ray Tune has an environment of its own.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,14 +32,19 @@ from peers import peer_environment
 
 _RUNS: Final = int(os.environ.get("RAY_RUNS", "10000"))
 _ROUNDS: Final = int(os.environ.get("RAY_ROUNDS", "3"))
-_FEW: Final = max(_RUNS // 8, 16)
 _CPUS: Final = 8
+_TUNED: Final = int(os.environ.get("RAY_TUNED", "64"))
 _TUNE: Final = ("ray[tune]==2.60.0",)
 _SUBREAPER: Final = 36
-_END_SECONDS: Final = 20.0
 _TIMES: Final = "times, at most"
 _TRAIN: Final = """
+import os
+
+
 def train(seed=0):
+    file = os.open("COUNT", os.O_WRONLY | os.O_APPEND)
+    os.write(file, b"x")
+    os.close(file)
     return {"test_acc": 0.5}
 
 
@@ -100,7 +107,7 @@ def measure() -> list[dict[str, Any]]:
     found: dict[str, list[_Cost]] = {name: [] for name in kinds}
     for _ in range(_ROUNDS):
         for name, (interpreter, command) in kinds.items():
-            found[name].append(_each(interpreter, command))
+            found[name].append(_each(interpreter, command, _TUNED if name == "tune" else _RUNS))
             print(f"  {name}: {found[name][-1]}", file=sys.stderr, flush=True)
     return _rows({name: _median(costs) for name, costs in found.items()})
 
@@ -108,12 +115,12 @@ def measure() -> list[dict[str, Any]]:
 def _rows(of: dict[str, _Cost]) -> list[dict[str, Any]]:
     bare, warm, fresh = (of[name].cpu_ms for name in ("bare", "isorun", "fresh"))
     rates = {name: 1 / cost.wall for name, cost in of.items()}
-    size = f"{_RUNS:,} runs less {_FEW:,} over {_CPUS} CPUs of Ray, median of {_ROUNDS} rounds in turns"
+    first, last = _between(_RUNS)
+    size = f"runs {first:,} to {last:,} of {_RUNS:,} over {_CPUS} CPUs of Ray, median of {_ROUNDS} rounds in turns"
     told = f"{size}; CPU time a run: bare tasks {bare:.1f} ms, isorun {warm:.1f} ms, with a fresh interpreter each "
     told += f"{fresh:.1f} ms; load of the machine {os.getloadavg()[0]:.1f}"
     walls = f"{rates['bare']:.1f} bare tasks a second, {rates['isorun']:.1f} runs of isorun, {rates['fresh']:.1f} fresh"
-    against = f"{rates['function']:.1f} and {rates['tune']:.1f} runs a second; CPU time a run "
-    against += f"{of['function'].cpu_ms:.1f} and {of['tune'].cpu_ms:.1f} ms"
+    against = f"{rates['function']:.1f} and {rates['tune']:.2f} runs a second; of Ray Tune {_TUNED} trials"
     quick = rates["function"] / rates["tune"]
     return [
         _row("isorun's own CPU time a run on Ray", warm - bare, "ms, at most", 5.0, told),
@@ -132,32 +139,40 @@ def _median(costs: list[_Cost]) -> _Cost:
     return _Cost(*(statistics.median(column) for column in zip(*costs, strict=True)))
 
 
-def _each(interpreter: str, command: Callable[[Path, str, int], None]) -> _Cost:
-    """What each run beyond the first few takes."""
-    few, every = (_measured(interpreter, command, runs) for runs in (_FEW, _RUNS))
-    count = _RUNS - _FEW
-    return _Cost((every[0] - few[0]) / count * 1000, (every[1] - few[1]) / count)
-
-
-def _measured(interpreter: str, command: Callable[[Path, str, int], None], runs: int) -> tuple[float, float]:
-    """Seconds of CPU time and on the wall, with a cluster of its own."""
-    before = _spent()
+def _each(interpreter: str, command: Callable[[Path, str, int], None], runs: int) -> _Cost:
+    """What each run takes between the first ones and the last, with a cluster of its own."""
     with tempfile.TemporaryDirectory(prefix="ir-", ignore_cleanup_errors=True) as name:
-        folder = Path(name) / "study"  # what Ray itself writes lies beside it
+        folder, count = Path(name) / "study", Path(name) / "count"  # what Ray itself writes lies beside the study
         folder.mkdir()
-        (folder / "train.py").write_text(_TRAIN)
+        count.touch()
+        (folder / "train.py").write_text(_TRAIN.replace("COUNT", str(count)))
         port = _free_port()
         head = _started_head(interpreter, folder, port)
-        began = time.monotonic()
+        seen: list[tuple[int, float, float]] = []
+        watcher = threading.Thread(target=_watch, args=(count, seen, _between(runs)))
+        watcher.start()
         try:
             command(folder, f"127.0.0.1:{port}", runs)
-            wall = time.monotonic() - began
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(head.pid, signal.SIGTERM)
-            _wait_for_all()
+            count.write_text("x" * runs)
+            watcher.join()
+            _end_all()
             head.wait()
-    return _spent() - before, wall
+    (first, cpu_before, began), (last, cpu_after, ended) = seen
+    return _Cost((cpu_after - cpu_before) / (last - first) * 1000, (ended - began) / (last - first))
+
+
+def _between(runs: int) -> tuple[int, int]:
+    """After how many runs each worker has made some, and before how many the first has nothing left to do."""
+    return max(min(runs // 4, 40 * _CPUS), 1), runs - min(2 * _CPUS, runs // 4)
+
+
+def _watch(count: Path, seen: list[tuple[int, float, float]], when: tuple[int, int]) -> None:
+    """How many runs were made, with the CPU time and the clock then: after the first of them, and before the last."""
+    for wanted in when:
+        while (made := count.stat().st_size) < wanted:
+            time.sleep(0.05)
+        seen.append((made, _spent(), time.monotonic()))
 
 
 def _started_head(interpreter: str, folder: Path, port: int) -> subprocess.Popen[bytes]:
@@ -200,22 +215,27 @@ def _run(command: list[str], folder: Path) -> None:
         raise RuntimeError(f"{command[:4]}: {log.read_text()[-2000:]}")
 
 
-def _wait_for_all() -> None:
-    """Until nothing is left of what was started; what does not end by itself is killed, whatever session it is in."""
-    until = time.monotonic() + _END_SECONDS
+def _end_all() -> None:
+    """Kill all that was started, whatever session it is in: to end by itself takes Ray half a minute."""
     while True:
+        send([process.pid for process in descendants(os.getpid())], signal.SIGKILL)
         try:
-            if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                time.sleep(0.1)
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                continue
         except ChildProcessError:
             return
-        if time.monotonic() > until:
-            send([process.pid for process in descendants(os.getpid())], signal.SIGKILL)
+        time.sleep(0.05)
 
 
 def _spent() -> float:
+    """CPU seconds of all that was started here, whether it has ended or not."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    ticks = 0
+    for process in descendants(os.getpid()):
+        with suppress(OSError):
+            text = Path(f"/proc/{process.pid}/stat").read_text()
+            ticks += sum(map(int, text[text.rindex(")") + 2 :].split()[11:15]))
+    return used.ru_utime + used.ru_stime + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _free_port() -> int:

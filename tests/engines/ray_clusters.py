@@ -33,21 +33,23 @@ class Clusters:
         self.start_head(cpus)
 
     def start_head(self, cpus=2):
-        """Start the head, or start it again where it was; once more where Ray gave up waiting for its own parts."""
+        """Start the head, or start it again where it was."""
         words = ["--head", "--port", str(self.port), "--include-dashboard=false", f"--system-config={QUICK}"]
-        for tries_left in (2, 1, 0):
-            self.head = None
-            try:
-                self.head = self._start([*words, "--temp-dir", str(self.folder / "h")], cpus)
-                return
-            except AssertionError:
-                self.kill(self.groups[-1])
-                if not tries_left:
-                    raise
+        self.head = None
+        self.head = self._started([*words, "--temp-dir", str(self.folder / "h")], cpus)
 
     def add_node(self, cpus=2):
         """Start another node; what `kill` takes."""
-        return self._start(["--address", self.address], cpus)
+        return self._started(["--address", self.address], cpus)
+
+    def _started(self, words, cpus):
+        """Once more, and once more again, where Ray gave up waiting for its own parts, as it does on a busy machine."""
+        for _ in range(2):
+            try:
+                return self._start(words, cpus)
+            except AssertionError:
+                self.kill(self.groups[-1])
+        return self._start(words, cpus)
 
     def _start(self, words, cpus):
         log = self.folder / f"node{len(self.groups)}.log"

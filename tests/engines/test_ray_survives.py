@@ -41,7 +41,7 @@ class Study:
         self.folder, self.seeds = folder, seeds
         (folder / "train.py").write_text(TRAIN)
         (folder / "study.toml").write_text(STUDY.format(seeds=seeds, seconds=seconds))
-        self.command = ["run", "study.toml", "--executor", f"ray:{cluster.address}?patience=180s", "--store", "st"]
+        self.command = ["run", "study.toml", "--executor", f"ray:{cluster.address}?patience=900s", "--store", "st"]
         self.process = None
         self.begin()
 
@@ -185,19 +185,28 @@ def test_a_node_that_joins_and_can_begin_nothing_ends_no_study(tmp_path, own_clu
     assert len(refused) <= 8, "it was asked again and again"
 
 
+def carried_out(tmp_path, kills, killed):
+    """Study after study, until so many were killed: on a busy machine one is over sooner. Each is as it should be."""
+    done, lost = 0, 0
+    while done < kills:
+        folder = tmp_path / f"study-{done}"
+        folder.mkdir()
+        study, more = killed(folder, kills - done)
+        done += more
+        lost += sum(record.state is not RunState.FINISHED for record in study.check())
+        assert study.trainings_left() == []
+    print(f"\n{done} kills, {lost} runs lost and made again")
+
+
 @pytest.mark.slow
 @pytest.mark.chaos
 def test_fifty_killed_nodes(tmp_path, own_cluster):
-    study, kills = killed_nodes(tmp_path, own_cluster(1), 50, 600, 1.0, replaced=True)
-    assert kills == 50
-    study.check()
-    assert study.trainings_left() == []
+    cluster = own_cluster(1)
+    carried_out(tmp_path, 50, lambda folder, kills: killed_nodes(folder, cluster, kills, 200, 1.0, replaced=True))
 
 
 @pytest.mark.slow
 @pytest.mark.chaos
 def test_fifty_killed_heads(tmp_path, own_cluster):
-    study, kills = killed_heads(tmp_path, own_cluster(2), 50, 300, 1.0)
-    assert kills == 50
-    study.check()
-    assert study.trainings_left() == []
+    cluster = own_cluster(2)
+    carried_out(tmp_path, 50, lambda folder, kills: killed_heads(folder, cluster, kills, 100, 1.0))

@@ -15,7 +15,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Pattern
 
 from . import frameworks
 from .frameworks import switches
@@ -114,11 +114,15 @@ def _script(script: Path | None) -> dict[str, Any] | None:
     return {"path": str(path), "sha256": hash_of_file(path)} if path.is_file() else None
 
 
+def math_library_names() -> Pattern[str]:
+    """What the names of math libraries look like. A fork server asks once, and what it forks need not compile it."""
+    return re.compile("|".join([_MATH, *(each.libraries for each in frameworks.every() if each.libraries)]))
+
+
 def loaded_math_libraries() -> list[dict[str, Any]]:
     """Name, size and SHA-256 of each math library that is really loaded: package versions do not tell them apart."""
-    named = "|".join([_MATH, *(framework.libraries for framework in frameworks.every() if framework.libraries)])
-    hashes = Cache("library-hashes")
-    found = [_description(path, hashes) for path in _loaded_files() if re.search(named, path.name)]
+    hashes, named = Cache("library-hashes"), math_library_names()
+    found = [_description(path, hashes) for path in _loaded_files() if named.search(path.name)]
     hashes.save()
     return sorted(found, key=lambda library: (library["name"], library["sha256"]))
 
