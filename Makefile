@@ -26,7 +26,7 @@ demo: $(STAMP)
 
 test: lint
 	$(BIN)/python -m pytest -m 'not slow and not long and not alone and not engines' $(PARALLEL)
-	$(BIN)/python -m pytest -m 'alone and not slow' $(ALONE)
+	$(BIN)/python -m pytest -m 'alone and not slow and not long' $(ALONE)
 
 # What takes seconds a test: whole trainings, kills at random moments, searches for counterexamples.
 test-long: $(STAMP)

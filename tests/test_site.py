@@ -111,7 +111,7 @@ def section(text, heading):
     return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0] if heading else text
 
 
-@pytest.mark.long
+@pytest.mark.slow  # numbers of trainings are those of the machine that made the page, and `decide` may need more runs
 @pytest.mark.parametrize("page", TYPED)
 def test_every_command_of_a_page_prints_what_the_page_says(page, tmp_path):
     if page == "how-to/search-is-stuck":
