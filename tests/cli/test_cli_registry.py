@@ -196,9 +196,10 @@ def test_what_would_be_open_by_mistake_is_refused(tmp_path):
     assert not (tmp_path / "r").exists()
 
 
-def test_without_the_extra_it_is_named(tmp_path):
-    (tmp_path / "fastapi.py").write_text("raise ImportError(name='fastapi')")
-    done = typed("serve", cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, fresh=True)
+@pytest.mark.parametrize(("missing", "words"), [("starlette", ()), ("fastapi", ("--registry", "r"))])
+def test_without_the_extra_it_is_named(missing, words, tmp_path):
+    (tmp_path / f"{missing}.py").write_text(f"raise ModuleNotFoundError(name='{missing}')")
+    done = typed("serve", *words, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, fresh=True)
     assert done.returncode == 1
     assert "pip install 'isorun[server]'" in done.stderr
 

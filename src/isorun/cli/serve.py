@@ -16,6 +16,7 @@ import argparse
 import ipaddress
 import sys
 from contextlib import ExitStack
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -50,6 +51,9 @@ def execute(options: argparse.Namespace) -> int:
     try:
         from isorun.serving import app
         from isorun.serving.gate import Reached
+
+        for needed in ("jinja2", "fastapi") if options.registry else ("jinja2",):
+            import_module(needed)
     except ImportError as error:
         raise MissingExtra(error.name or "fastapi", "server", "isorun serve") from None
     _refuse(options)
