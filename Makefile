@@ -30,7 +30,7 @@ test: lint
 
 # What takes seconds a test: whole trainings, kills at random moments, searches for counterexamples.
 test-long: $(STAMP)
-	$(BIN)/python -m pytest -m 'long and not alone' $(PARALLEL)
+	$(BIN)/python -m pytest -m 'long and not slow and not alone' $(PARALLEL)
 
 # Which lines the quick tests reach, also in the processes that they start: htmlcov/index.html and a table.
 coverage: $(STAMP)
