@@ -52,7 +52,8 @@ _KINDS: Final = (
     (re.compile(r"code\..*"), ""),
     (re.compile(r"requested\.(stdin|variables_read)(\..*)?"), DATA),
     (re.compile(r"gpu\.devices|switches\.[^.]+\.device|requested\.devices"), DEVICE),
-    (re.compile(r"packages\..*|[^.]+\.(version|build)|python\.(version|implementation)|gpu\.(cuda|cudnn)"), PACKAGES),
+    (re.compile(r"packages\..*|[^.]+\.(version|build)|python\.(version|implementation)"), PACKAGES),
+    (re.compile(r"gpu\.(?!devices|driver)\w+"), PACKAGES),
     (re.compile(r"made\.(packages|lock|requirements|image.*)(\..*)?"), PACKAGES),
     (re.compile(r"frameworks|effective"), ""),
 )

@@ -6,6 +6,7 @@ it runs one of our programs (`programs/`), which speak JSON lines and know nothi
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -77,12 +78,14 @@ def _tell(process: subprocess.Popen[str], rows: Iterable[Mapping[str, Any]], fai
         for row in rows:
             process.stdin.write(json.dumps(row))
             process.stdin.write("\n")
-        process.stdin.close()
     except OSError:
-        return
+        pass  # it ended early
     except Exception as error:
         failed.append(error)
         process.kill()  # else it would wait for more rows, and we for its answer
+    finally:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
 
 
 def _last_words(text: str) -> str:
