@@ -172,6 +172,7 @@ def test_a_closed_input_is_not_copied(copied):
 
 ASKS_A_TERMINAL = """
 import os, shutil, subprocess
+os.environ.pop("COLUMNS", None)  # what a shell exports comes before what a terminal says
 size = subprocess.run(["stty", "size"], check=True, stdout=subprocess.PIPE, text=True).stdout
 try:
     input()
