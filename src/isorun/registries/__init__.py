@@ -37,6 +37,7 @@ from isorun.packages.container import MOST_BYTES
 from isorun.packages.names import ADDRESS, PREFIX, PackageName, Wanted, parse_name, parse_wanted
 from isorun.packages.reading import open_package
 from isorun.registries.logins import chosen_registry, is_own, kept, normal
+from isorun.worker.usercode import hash_of_file
 
 __all__ = ["Client", "Offered", "fetched"]
 
@@ -129,7 +130,7 @@ class Client:
     def pull(self, offered: Offered, *, observer: Observer = lambda *_: None) -> Path:
         """The file, checked against its digest and its address; it lies in the cache."""
         target = _cache() / f"{offered.sha256}.isorun"
-        if target.is_file() and _sha256(target) == offered.sha256:
+        if target.is_file() and hash_of_file(target) == offered.sha256:
             return _checked(target, offered)
         part = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
@@ -160,7 +161,7 @@ class Client:
         assert wanted.name is not None
         with open_package(path) as package:
             package.check_all()
-        size, sha256, version = path.stat().st_size, _sha256(path), str(wanted.version or "new")
+        size, sha256, version = path.stat().st_size, hash_of_file(path), str(wanted.version or "new")
         offer = {"sha256": sha256, "bytes": size, "version": version, "replicates": replicates}
         told = self.ask("POST", f"{_path(wanted.name)}/offers", offer)
         if told.get("known"):
@@ -284,14 +285,6 @@ def _pieces(answer: Any) -> Iterator[bytes]:
             yield piece
     except (http.client.HTTPException, OSError):
         return  # what is missing is told by whoever counts
-
-
-def _sha256(path: Path) -> str:
-    hashed = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            hashed.update(piece)
-    return hashed.hexdigest()
 
 
 def _checked(path: Path, offered: Offered) -> Path:
