@@ -5,8 +5,9 @@ difference of two does not show half a percent. What isorun takes is therefore m
 
 - beside the training, in all other processes: what the whole command took, less what the training did;
 - inside, whatever it trains: what the smallest Python program takes more, from its fork to the end of its interpreter,
-  without the worker's last work. Modules of the standard library that a training would have loaded itself count as
-  isorun's here: the truth is a little less. To this comes what each source file of the training's own takes;
+  without the worker's last work. It imports those modules of the standard library that the training alone loads, too:
+  who loads them first, isorun or the training, takes the same. To this comes what each source file of the training's
+  own takes;
 - the worker's last work: a `sitecustomize` of ours notes the time that the process has taken when the last exit handler
   of the training has run, and when the worker has written its last event;
 - while it trains: how often Python tells audit hooks of something, times what one call takes.
@@ -67,6 +68,7 @@ def _begin(folder):
             json.dump(noted, file)
 
     def end():
+        noted["modules"] = [name for name in sys.modules if name.partition(".")[0] in sys.stdlib_module_names]
         note("ended")
         note("closed")
         worker = sys.modules.get("isorun_worker.recorder")
@@ -79,7 +81,7 @@ def _begin(folder):
     atexit.register(end)
 
 
-if os.environ.get("AROUND_NOTES") and "isorun" not in " ".join(sys.orig_argv[:3]):
+if os.environ.get("AROUND_NOTES") and "isorun" not in " ".join(sys.orig_argv[1:3]):
     _begin(os.environ["AROUND_NOTES"])
 """
 
@@ -214,6 +216,7 @@ class _Took:
     """CPU seconds of one run: of all processes, of the training alone, of the worker's last work.
 
     told: how often Python told an audit hook of something, where that was counted. own: source files of its own.
+    modules: those of the standard library that were loaded when the training had ended.
     """
 
     whole: float
@@ -221,6 +224,7 @@ class _Took:
     closing: float
     told: int
     own: int
+    modules: frozenset[str]
 
     @property
     def beside(self) -> float:
@@ -235,7 +239,9 @@ def measure() -> list[dict[str, Any]]:
         for program in _PROGRAMS:
             folder = Path(name) / program.library / program.repository.partition("/")[2]
             _place(program, folder)
-            rows += _rows(program.name, *_measured(program, folder), prices)
+            least, pairs = _measured(program, folder)
+            start = _start(Path(name), pairs[0][0].modules)
+            rows += _rows(program.name, least, pairs, prices, start)
         rows += [_further_run(Path(name)), *_many_lines(Path(name), prices.command)]
     return rows
 
@@ -272,7 +278,9 @@ def _measured(program: _Program, folder: Path) -> tuple[_Took, list[tuple[_Took,
     return least, [_pair(program, folder, long, turn) for turn in range(_PAIRS)]
 
 
-def _rows(name: str, least: _Took, pairs: Sequence[tuple[_Took, _Took]], prices: _Prices) -> list[dict[str, Any]]:
+def _rows(
+    name: str, least: _Took, pairs: Sequence[tuple[_Took, _Took]], prices: _Prices, start: float
+) -> list[dict[str, Any]]:
     closing = statistics.median(around.closing for _, around in pairs)
     own, told = pairs[0][1].own, pairs[0][0].told
     importing, hearing = own * prices.importing, told * prices.hearing
@@ -282,10 +290,11 @@ def _rows(name: str, least: _Took, pairs: Sequence[tuple[_Took, _Took]], prices:
     return [
         _row(
             f"{name}: inside its process, whatever its length",
-            prices.start + importing + closing,
+            start + importing + closing,
             _MOST_SECONDS,
             "CPU s a run",
-            f"start {1000 * prices.start:.0f} ms, {own} source files {1000 * importing:.0f} ms, "
+            f"start {1000 * start:.0f} ms ({1000 * prices.start:.0f} ms with modules that the training loads anyway), "
+            f"{own} source files {1000 * importing:.0f} ms, "
             f"end {1000 * closing:.0f} ms; {len(pairs)} pairs. A study of one run takes {least.beside:.2f} s beside it",
         ),
         _row(
@@ -326,7 +335,7 @@ def _run(command: Sequence[str], folder: Path, length: int = 0, *, around: bool 
         notes = [json.loads(path.read_text()) for path in Path(name).glob("*.json")]
     main = max(notes, key=lambda note: note["ended"])
     own = len(records[0].environment.get("effective", {}).get("sources", ())) if around else 0
-    return _Took(whole, training, main["closed"] - main["ended"], main["told"], own)
+    return _Took(whole, training, main["closed"] - main["ended"], main["told"], own, frozenset(main["modules"]))
 
 
 def _cpu_seconds(command: Sequence[str], folder: Path, env: Mapping[str, str]) -> float:
@@ -376,6 +385,19 @@ def _prices(folder: Path) -> _Prices:
     start = more["small.py"]
     importing, hearing = (more["imports.py"] - start) / _IMPORTS, (more["hears.py"] - start) / 2_000_000
     return _Prices(start, max(importing, 0.0), max(hearing, 0.0), statistics.median(command))
+
+
+def _start(folder: Path, loaded: frozenset[str]) -> float:
+    """What isorun takes inside a program that loads these modules itself, as far as isorun loads them, too."""
+    (folder / "small.py").write_text("print('loss: 0.5')")
+    needed = _run([sys.executable, "small.py"], folder, around=True).modules & loaded - {"__main__", "sitecustomize"}
+    (folder / "loads.py").write_text("".join(f"import {name}\n" for name in sorted(needed)) + "print('loss: 0.5')")
+    took = []
+    for _ in range(_SMALL_PAIRS):
+        alone = _run([sys.executable, "loads.py"], folder, counted=False)
+        around = _run([sys.executable, "loads.py"], folder, around=True)
+        took.append(around.training - around.closing - alone.training)
+    return statistics.median(took)
 
 
 def _further_run(folder: Path) -> dict[str, Any]:

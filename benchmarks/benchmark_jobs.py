@@ -72,20 +72,23 @@ def run_plain(job: Job) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What a command took: CPU time with all that it started, the peak of its memory, and how much it printed."""
+    """What a command took: CPU time with all that it started, time, the peak of its memory; and how much it printed."""
 
     cpu_seconds: float
+    seconds: float
     peak_bytes: float
     written_bytes: int
 
 
 _LEAN: Final = """
-import json, os, sys
+import json, os, sys, time
 path, *command = sys.argv[1:]
 output = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 told = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
+began = time.monotonic()
 _, status, used = os.wait4(os.posix_spawn(command[0], command, os.environ, file_actions=told), 0)
-print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0]))
+cpu, took = used.ru_utime + used.ru_stime, time.monotonic() - began
+print(json.dumps([os.waitstatus_to_exitcode(status), cpu, took, used.ru_maxrss * 1024.0]))
 """
 """A process that is next to nothing: the peak that Linux tells of a process begins with that of who started it."""
 
@@ -95,7 +98,7 @@ def spent(folder: Path, command: list[str]) -> Used:
     output = folder / "output.txt"
     lean = [sys.executable, "-S", "-c", _LEAN, str(output), *command]
     done = subprocess.run(lean, cwd=folder, capture_output=True, text=True, check=True)
-    code, seconds, peak = json.loads(done.stdout)
+    code, cpu, took, peak = json.loads(done.stdout)
     if code:
         raise RuntimeError(f"{command}: {output.read_text()[-2000:]}")
-    return Used(seconds, peak, output.stat().st_size)
+    return Used(cpu, took, peak, output.stat().st_size)

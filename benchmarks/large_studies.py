@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -97,7 +98,7 @@ def _run_rows(folder: Path, how: str, training: str) -> list[dict[str, Any]]:
     (folder / script).write_text(training)
     alone = spent(folder, [sys.executable, script])
     used = _used(folder, "run", "--name", how, "--", sys.executable, script)
-    over = Used(used.cpu_seconds - alone.cpu_seconds, used.peak_bytes, used.written_bytes)
+    over = replace(used, cpu_seconds=used.cpu_seconds - alone.cpu_seconds)
     told = f"{used.cpu_seconds:.1f} s in all, {alone.cpu_seconds:.1f} s the training alone"
     return [{**row, "detail": told} for row in _rows(f"run with {_ROWS:,} rows {how}", over, 5.0, 200)]
 

@@ -191,7 +191,9 @@ def _started_head(interpreter: str, folder: Path, port: int) -> subprocess.Popen
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+    """`python` is the interpreter that bare tasks start, and not what a version manager puts in its place."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {**os.environ, "PATH": path, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
 
 
 def _bare(folder: Path, address: str, runs: int) -> None:

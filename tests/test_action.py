@@ -54,7 +54,7 @@ class Runner:
         known = {f"inputs.{key}": item.get("default", "") for key, item in ACTION["inputs"].items()}
         known |= {f"inputs.{key}": value for key, value in inputs.items()}
         known |= {f"steps.check.outputs.{key}": value for key, value in (outputs or {}).items()}
-        known |= {"github.event.pull_request.number": event or ""}
+        known |= {"github.event.pull_request.number": event or "", "github.action_path": str(ROOT)}
         filled = {key: re.sub(r"\$\{\{ (.+?) \}\}", lambda m: known[m[1]], value) for key, value in step["env"].items()}
         script = self.temp / "script.sh"
         script.write_text(step["run"])
@@ -79,6 +79,17 @@ def runner(tmp_path):
     (tmp_path / "train.py").write_text(TRAIN.format(0.9))
     (tmp_path / "study.toml").write_text(STUDY + 'direction = "higher"\n')
     return Runner(tmp_path)
+
+
+@pytest.mark.parametrize(("asked", "installed"), [({}, str(ROOT)), ({"install": "isorun==1.0"}, "isorun==1.0")])
+def test_the_isorun_of_the_actions_own_version_is_installed(runner, asked, installed):
+    """A name alone would be that of an index, of whatever version, or of somebody else's."""
+    (runner.bin / "python").unlink()
+    (runner.bin / "python").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (runner.bin / "python").chmod(0o755)
+    done, _ = runner.step("Install isorun", {"study": "study.toml", **asked})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == installed
 
 
 @pytest.mark.long

@@ -13,6 +13,7 @@ from isorun.analysis.checks import CheckVerdict
 from isorun.baselines import open_runs
 from isorun.checking import CheckQuestion, check, check_runs
 from isorun.errors import InputError, StoreMissing
+from isorun.report.checks import check_comment
 from isorun.study.design import Study
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
@@ -190,6 +191,31 @@ def test_failed_runs_keep_a_check_from_passing():
     result = checked(made(), compute=trained(broken=(0, 1)), margin=2.0)
     assert (result.verdict, result.failed, result.exit_code()) == (CheckVerdict.UNDECIDED, 2, 1)
     assert "runs-failed" in [condition.code for condition in result.all_conditions]
+
+
+def test_a_change_that_breaks_every_run_is_told_as_that():
+    result = checked(made(), compute=trained(broken=range(8)), margin=2.0)
+    assert (result.verdict, result.failed, result.exit_code()) == (CheckVerdict.UNDECIDED, 8, 1)
+    assert "net at level default: 8 of 8 new runs failed" in str(result)
+    assert "8 of 8 new runs failed" in check_comment(result)
+    assert "| — (n = 0) | — | undecided |" in check_comment(result)
+    assert result.margin.unit == "points"
+    with pytest.raises(InputError, match=r"none of 8 runs of .* finished") as refused:
+        checked(made(compute=trained(broken=range(8))), margin=2.0)
+    assert "no such file" in refused.value.found
+    with pytest.raises(InputError, match="none of 8 runs of small finished"):  # which metric would be judged is unknown
+        checked(made(), study=small(metrics={}), compute=trained(broken=range(8)), margin=2.0)
+
+
+def test_a_group_that_is_broken_keeps_the_others_from_passing():
+    study = small(configs={"good": {}, "bad": {}})
+
+    def compute(job):
+        return trained(salt="branch", broken=range(8) if job.cell.config == "bad" else ())(job)
+
+    result = checked(made(study), study, compute=compute, margin=2.0)
+    assert [group.verdict for group in result.groups] == [CheckVerdict.NOT_WORSE, CheckVerdict.UNDECIDED]
+    assert (result.verdict, result.failed, result.exit_code()) == (CheckVerdict.UNDECIDED, 8, 1)
 
 
 def test_a_run_that_diverged_is_counted_and_not_left_out():

@@ -1,13 +1,17 @@
 """A study against stored runs: what enters the verdict, what is refused, and what is told."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 
 import isorun
-from isorun.comparing import compare_with
+from isorun.analysis.evidence import Condition
+from isorun.baselines import open_runs
+from isorun.comparing import HowCompared, TwoSides, compare_with
 from isorun.errors import InputError
 from isorun.study.cells import cells_of
+from isorun.study.records import Series
 from isorun.testing.memory_store import MemoryStore
 from record_builder import make_record
 
@@ -102,3 +106,40 @@ def test_a_list_of_numbers_is_a_baseline_of_which_nothing_else_is_known():
     told = compare_with(study(), [0.8 + k / 500 for k in range(8)], store=recorded(study(), 0.9))
     assert str(told.verdict) == "A better"
     assert "baseline-unknown" in {one.code for one in told.conditions}
+
+
+def test_a_condition_of_one_side_does_not_stand_for_that_of_the_other():
+    own, theirs = study(), study("base", approaches={"old": "python old.py"})
+    here = Condition("runs-set-aside", "one run here was set aside", "look")
+    there = Condition("runs-set-aside", "most runs there were set aside", "look", voids=True)
+    mine = replace(open_runs(own, store=recorded(own, 0.9)), told=(here,))
+    held = replace(open_runs(theirs, store=recorded(theirs, 0.8, host="there")), told=(there, here))
+    told = TwoSides.of(mine, held, ({}, {})).compared(HowCompared())
+    assert [one for one in told.conditions if one.code == "runs-set-aside"] == [here, there]
+    assert str(told.verdict) == "undecided"
+
+
+def test_a_selection_is_that_of_both_sides():
+    curve = {"val_loss": Series([1.0, 2.0], [1.0, 2.0], [0.4, 0.5]), "acc": Series([1.0, 2.0], [1.0, 2.0], [0.3, 0.2])}
+    own, theirs = study(), study("base", approaches={"old": "python old.py"})
+    mine, held = recorded(own, 0.9, series=curve), recorded(theirs, 0.8, host="there")
+    with pytest.raises(InputError, match="judged at different epochs") as error:
+        compare_with(own, held, store=mine, baseline_study="base")
+    assert "best-loss of val_loss here, final in the store" in error.value.what
+    told = compare_with(own, held, store=mine, baseline_study="base", anyway=True)
+    assert "other-selection" in {one.code for one in told.conditions}
+    with pytest.raises(InputError, match="the store has no selection 'best-loss'"):
+        compare_with(own, held, store=mine, baseline_study="base", selection="best-loss")
+    with pytest.raises(InputError, match="the study mine has no selection 'best'"):
+        compare_with(own, held, store=mine, baseline_study="base", selection="best")
+
+
+def test_a_factor_that_runs_do_not_have_is_refused_of_every_kind_of_baseline():
+    table = {"approach": ["net"] * 6, "acc": [0.8 + k / 500 for k in range(6)]}
+    held = recorded(study(), 0.8, host="there")
+    for baseline in (table, held, [0.8, 0.81, 0.82]):
+        for wrong in ({"baseline_where": {"colour": "red"}}, {"where": {"colour": "red"}}, {"by": "seed", "b": "1"}):
+            with pytest.raises(InputError, match="runs are not told apart by"):
+                compare_with(study(), baseline, store=recorded(study(), 0.9), **wrong)
+    with pytest.raises(InputError, match="the list has no groups"):
+        compare_with(study(), [0.8, 0.81], store=recorded(study(), 0.9), baseline_where={"config": "small"})

@@ -34,6 +34,7 @@ def test_status_counts_what_is_finished_failed_running_and_missing(store):
     claim = store.claim(cells[3].id)
     told = status(study, store=store)
     assert (told.total, told.finished, told.failed, told.missing) == (6, 2, 1, 3)
+    assert str(told).startswith("s: 2 of 6 finished, 1 running, 3 missing, 1 of them did not finish\n")
     (running,) = told.running
     assert (running.label, running.holder.attempt) == (cells[3].label, claim.attempt)
     whole = status(store=store)

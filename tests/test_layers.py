@@ -30,7 +30,7 @@ LAYERS = [
     {"execution", "store", "analysis"},
     {"environments", "sources"},
     {"study"},
-    {"plugins"},
+    {"plugins", "own_machine"},
     {"frameworks"},
     {"errors", "worker"},
 ]

@@ -45,7 +45,7 @@ def answers():
     yield isorun.summarize(TABLE, **asked)
     yield isorun.compare(TABLE, **asked)
     yield isorun.compare(TABLE["acc"][:8], TABLE["acc"][8:])
-    yield isorun.power(TABLE, difference=0.02, **asked)
+    yield isorun.power(TABLE, difference=0.02, a="base", **asked)
     yield isorun.env_diff(make_record(), make_record(make_cell(repeat=1), launch="fresh"))
     yield isorun.env_describe(make_record())
     yield held_against(make_record(), make_record(results={"acc": 0.5}))

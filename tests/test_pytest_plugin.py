@@ -56,7 +56,7 @@ def test_a_baseline_is_written_kept_beside_the_test_and_held_against(pytester):
         import json, pathlib
         def test_accuracy(isorun_checks):
             values = json.loads(pathlib.Path("values.json").read_text())
-            isorun_checks.assert_not_worse(values, "kept/acc.csv", margin=0.02)
+            isorun_checks.assert_not_worse(values, "kept/acc.csv", margin=0.02, direction="higher")
         """
     pytester.makepyfile(text)
     values = pytester.path / "values.json"
@@ -75,11 +75,42 @@ def test_a_baseline_is_written_kept_beside_the_test_and_held_against(pytester):
 
 def test_what_is_not_shown_passes_and_stands_at_the_end_of_the_output(pytester):
     pytester.makepyfile(
-        f"def test_accuracy(isorun_checks): isorun_checks.assert_not_worse({BASE}, {BASE[::-1]}, margin=0.001)"
+        "def test_accuracy(isorun_checks): "
+        f"isorun_checks.assert_not_worse({BASE}, {BASE[::-1]}, margin=0.001, direction='higher')"
     )
     told = run_inside(pytester)
     told.assert_outcomes(passed=1)
     told.stdout.fnmatch_lines(["isorun: *Undecided: it is not shown whether*"])
+
+
+def test_numbers_alone_need_a_direction():
+    """Losses that went down would be called worse."""
+    with pytest.raises(InputError, match="numbers alone do not tell which direction is better") as refused:
+        assert_not_worse(LOW, BASE, 0.01)
+    assert 'direction="lower"' in refused.value.message()
+    assert str(assert_not_worse(LOW, BASE, 0.01, direction="lower").verdict) == "not worse"
+    assert str(assert_not_worse(LOW, BASE, 0.01, metric="val_loss").verdict) == "not worse"
+    with pytest.raises(pytest.fail.Exception, match="Worse"):
+        assert_not_worse(LOW, BASE, 0.01, direction="higher")
+    with pytest.raises(InputError, match="does not tell which direction"):
+        assert_not_worse(LOW, BASE, 0.01, metric="score_x")
+
+
+def test_an_outcome_without_a_run_of_its_own_is_not_taken_for_no_numbers(pytester):
+    """As of a second pytest with the same store: what is there may be of other code."""
+    from isorun.scheduling import Outcome
+
+    with pytest.raises(InputError, match="the outcome has no run of its own") as refused:
+        assert_not_worse(Outcome(()), BASE)
+    assert "store=tmp_path" in refused.value.hint
+    pytester.makepyfile(
+        "from isorun.scheduling import Outcome\n"
+        "def test_it(isorun_checks): isorun_checks.assert_not_worse(Outcome(()), 'kept.csv')"
+    )
+    told = run_inside(pytester)
+    told.assert_outcomes(failed=1)
+    told.stdout.fnmatch_lines(["the outcome has no run of its own", "*found:*nothing was missing"])
+    assert "baselines.py" not in told.stdout.str(), "no traceback for a mistake in the call"
 
 
 def test_records_are_held_against_the_table_that_was_written_of_them(tmp_path):

@@ -15,6 +15,8 @@ from isorun.analysis.measurements import read_table
 from isorun.errors import InputError, NothingRecorded
 from isorun.questions import Results
 from isorun.study.design import adhoc_study
+from isorun.testing.instant_executor import Computed, InstantExecutor
+from isorun.testing.memory_store import MemoryStore
 
 RNG = np.random.default_rng(8)
 ROWS = [
@@ -105,3 +107,41 @@ def test_a_metric_that_the_study_does_not_judge_is_to_be_declared():
         found.value("test_loss")
     with pytest.raises(InputError, match=r"no run left the metric 'f1'[\s\S]*test_loss"):
         found.value("f1")
+
+
+def test_power_refuses_to_take_several_groups_for_one():
+    """The spread of all runs together is that of no group; by seed it would be that of means over groups."""
+    with pytest.raises(InputError, match="which runs to simulate from") as refused:
+        isorun.power(ROWS, value="value", by="model", difference=1.0)
+    assert refused.value.found == "model is one of a, b"
+
+    def trained(job):
+        lr = {"slow": 0.9, "fast": 0.5}[job.cell.config]
+        return Computed({"acc": lr + job.cell.seed % 5 / 100})
+
+    study = isorun.Study(
+        "toy",
+        approaches={"a": "python a.py {config.lr}"},
+        configs={"slow": {"lr": 1}, "fast": {"lr": 2}},
+        levels=["fixed-seed", "deterministic"],
+        seeds=6,
+        metrics={"acc": {"direction": "higher"}},
+    )
+    kept = {"store": MemoryStore()}
+    isorun.run(study, executor=InstantExecutor(trained), **kept)
+    for asked, named in (
+        ({}, "config"),
+        ({"where": {"level": "fixed-seed"}}, "config"),
+        ({"by": "config", "a": "slow"}, "level"),
+        ({"by": "config", "a": "slow", "b": "fast"}, "level"),
+    ):
+        with pytest.raises(InputError, match="which runs to simulate from") as refused:
+            isorun.power(study, difference=0.01, **asked, **kept)
+        assert refused.value.found.startswith(f"{named} is one of ")
+        assert f"--where {named}=…" in refused.value.hint
+    one = {"level": "fixed-seed"}
+    answers = [
+        isorun.power(study, difference=0.05, by="config", a="slow", where=one, **kept),
+        isorun.power(study, difference=0.05, where={"config": "slow", **one}, **kept),
+    ]
+    assert answers[0].runs == answers[1].runs

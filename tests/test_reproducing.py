@@ -1,12 +1,14 @@
 """Reproducing a paper is running its studies and presenting their records: held with a paper made for the test."""
 
+import json
 from types import MappingProxyType
 
 import pytest
 
 from isorun import plugins, reproducing, session
-from isorun.errors import NothingRecorded, UsageError
-from isorun.report import Column, Table
+from isorun.errors import InputError, NothingRecorded, UsageError
+from isorun.report import Column, Table, html, latex, markdown
+from isorun.report.figures.distributions import strip
 from isorun.study.design import Study
 from isorun.study.records import RunState
 from isorun.testing.instant_executor import Computed, InstantExecutor
@@ -46,8 +48,10 @@ class Tiny(AbstractPaper):
 
     def present(self, request, records):
         rows = tuple((name, str(sum(r.state is RunState.FINISHED for r in found))) for name, found in records.items())
-        table = Table("one", "Table 1", (Column("study", key=True), Column("runs")), rows)
-        return Presentation(("It ran.",), (table,), scaled_down=("all of it",), numbers={"rows": len(rows)})
+        columns = (Column("study", key=True), Column("runs", "n", "of all"))
+        table = Table("one", "Table 1", columns, rows, ("A note.",), folded=True)
+        drawn = strip({"a": [0.1, 0.25, 1 / 3, 0.5, 0.7, 0.7], "b": [1e-7, 2.0]}, "accuracy")
+        return Presentation(("It ran.",), (table,), (drawn,), ("all of it",), numbers={"rows": len(rows)})
 
 
 @pytest.fixture(autouse=True)
@@ -181,3 +185,72 @@ def _record(cell, attempt, state):
     record = Record()
     record.cell, record.attempt, record.state = Cell(), attempt, state
     return record
+
+
+def pages(done):
+    """All that can be written of a reproduction."""
+    view = done.view(figures=True)
+    title, kicker = done.heading
+    texts = html.render_view(title, kicker, view), markdown.render_view(title, view), latex.render_view(title, view)
+    return *texts, view.text()
+
+
+def test_pages_made_from_the_json_are_those_that_the_runs_made(tmp_path):
+    done = reproducing.reproduce("tiny", folder=tmp_path, only=("works", "fails"))
+    file = tmp_path / "tiny.json"
+    file.write_text(json.dumps(done.to_json()))
+    kept = reproducing.kept_reproduction(file)
+    assert pages(kept) == pages(done)
+    assert kept.view(figures=True) == done.view(figures=True)
+    assert kept.to_json() == done.to_json()
+    assert "<svg" in pages(kept)[0]
+    assert "2 runs did not finish" in pages(kept)[0]
+
+
+def test_a_file_of_before_pages_were_kept_shows_its_tables_and_names_its_figures(tmp_path):
+    done = reproducing.reproduce("tiny", folder=tmp_path)
+    file = tmp_path / "tiny.json"
+    file.write_text(json.dumps({key: value for key, value in done.to_json().items() if key != "page"}))
+    kept = reproducing.kept_reproduction(file).view(figures=True)
+    assert [(table.title, table.rows, table.notes) for table in kept.tables] == [
+        (table.title, table.rows, table.notes) for table in done.view().tables
+    ]
+    assert [column.key for column in kept.tables[0].columns] == [True, False]
+    assert kept.verdict == done.view().verdict
+    assert kept.listings[0].items == (f"strip: {done.presentation.figures[0].sentence}",)
+    assert kept.listings[1:] == done.view().listings
+
+
+NAMED = '{"paper": "p", "title": "t", "scale": "cpu"'
+TORN_TABLE = '{"name": "n", "title": "t", "columns": [], "rows": [["too long"]]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is not JSON"),
+        ("[]", "is not the JSON of a reproduction"),
+        ("{}", "is not the JSON of a reproduction"),
+        (NAMED + "}", "is not the JSON of a reproduction"),
+        (NAMED + ', "page": {"version": 99}}', "cannot be read"),
+        (NAMED + ', "page": {"version": 1}}', "has no page.verdict"),
+        (NAMED + ', "page": {"version": 1, "verdict": "x"}}', "page.verdict"),
+        (NAMED + ', "page": {"version": 1, "verdict": [], "x": 1}}', "page.x"),
+        (
+            NAMED + ', "page": {"version": 1, "verdict": [], "tables": [' + TORN_TABLE + "]}}",
+            "a row has 1 cells for 0 columns",
+        ),
+        ("[" * 100_000, "is not JSON"),
+    ],
+)
+def test_what_is_no_reproduction_is_refused_in_a_sentence(tmp_path, text, said):
+    file = tmp_path / "kept.json"
+    file.write_text(text)
+    with pytest.raises(InputError) as refused:
+        reproducing.kept_reproduction(file)
+    assert said in f"{refused.value.what} {refused.value.found}"
+
+
+def test_a_file_that_is_not_there_is_refused_in_a_sentence(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        reproducing.kept_reproduction(tmp_path / "gone.json")

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from isorun.report import escaped, html, html_parts, latex
+from isorun.reproducing import kept_reproduction
+
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "results").glob("*.json"))
 PAGE = ROOT / "docs" / "results.md"
@@ -42,6 +45,18 @@ def test_a_result_names_its_machine_its_scale_and_what_was_less(path):
     assert told["numbers"]
     assert bool(told["machines"]) is (path.stem != "dream")  # the published logs: nothing is trained
     assert told["scaled_down"] or told["scale"] == "paper"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_page_is_made_of_a_result_without_a_run(path):
+    told = json.loads(path.read_text())
+    kept = kept_reproduction(path)
+    page = html.render_view(*kept.heading, kept.view(figures=True))
+    for table in told["tables"]:
+        assert escaped(table["title"]) in page
+        assert all(escaped(cell) in page for row in table["rows"] for cell in row)
+    assert all(html_parts.unbroken(sentence) in page for sentence in told["verdict"])
+    assert r"\begin{tabular}" in latex.render_view(kept.heading[0], kept.view())
 
 
 def test_every_listed_result_is_there():

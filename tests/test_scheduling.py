@@ -130,9 +130,9 @@ def test_a_failed_run_is_tried_again_as_often_as_the_policy_says():
 class LosingExecutor(StubExecutor):
     """Loses the run of one cell so many times."""
 
-    def __init__(self, cell_id, times, **options):
+    def __init__(self, cell_id, times, *, with_its_place=False, **options):
         super().__init__(**options)
-        self.cell_id, self.times = cell_id, times
+        self.cell_id, self.times, self.with_its_place = cell_id, times, with_its_place
 
     def _run(self, job, tell):
         if job.cell.id != self.cell_id or job.attempt > self.times:
@@ -141,7 +141,16 @@ class LosingExecutor(StubExecutor):
         with self.lock:
             self.at_once -= 1
         record = make_record(job.cell, attempt=job.attempt, state=RunState.INTERRUPTED, reason="NODE_FAIL")
-        tell(RunEnded(job.run_id, record, lost=True))
+        tell(RunEnded(job.run_id, record, lost=True, with_its_place=self.with_its_place))
+
+
+@pytest.mark.parametrize(("times", "finished"), [(4, 3), (20, 3), (21, 2), (30, 2)])
+def test_a_run_that_was_lost_with_its_place_is_made_again_more_often_and_not_for_ever(times, finished):
+    study = study_of(3)
+    lost = cells_of(study)[1].id
+    outcome, executor, _ = carried(study, LosingExecutor(lost, times, with_its_place=True))
+    assert outcome.count(RunState.FINISHED) == finished
+    assert executor.executed.count(lost) == min(times, 20) + 1
 
 
 @pytest.mark.parametrize(("times", "finished"), [(1, 3), (3, 3), (4, 2), (9, 2)])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from isorun import plugins, session, workflow
-from isorun.errors import NothingRecorded, PluginError, StoreError, StudyError
+from isorun.errors import IsorunError, NothingRecorded, PluginError, StoreError, StudyError
 from isorun.in_progress import status
 from isorun.session import (
     ExecutorOptions,
@@ -18,6 +18,7 @@ from isorun.session import (
     open_executor,
     open_session,
     open_store,
+    opened,
     runs_folder,
     store_place,
 )
@@ -209,6 +210,20 @@ def test_where_the_store_lies(tmp_path, monkeypatch):
     assert store_place("here", tmp_path) == "here"
     assert runs_folder("here") == Path("here/runs")
     assert runs_folder("postgresql://host/base", tmp_path) == tmp_path / ".isorun" / "runs"
+
+
+def test_a_study_that_is_not_kept_is_told_with_the_store_that_was_looked_in(tmp_path):
+    with pytest.raises(StudyError) as raised, opened("toy", tmp_path / "nowhere"):
+        pass
+    assert raised.value.found == f"there is no store {tmp_path / 'nowhere'}"
+    open_store(str(tmp_path / "empty")).close()
+    for source in ("toy", None):
+        with pytest.raises(IsorunError) as told, opened(source, str(tmp_path / "empty")):
+            pass
+        assert told.value.found == f"{tmp_path / 'empty'} keeps no study"
+    with pytest.raises(StudyError) as raised, opened("toy"):
+        pass
+    assert raised.value.found == ""
 
 
 def test_only_a_store_that_is_a_folder_has_run_folders_inside(tmp_path):

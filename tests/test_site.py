@@ -1,5 +1,7 @@
 """The documentation site: every page has its place, links lead somewhere, and what is made from the code is as made."""
 
+import argparse
+import importlib
 import importlib.util
 import re
 import shutil
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from isorun.cli.main import COMMANDS
 from typed_pages import Reader, commands, matches
 
 ROOT = Path(__file__).parent.parent
@@ -74,12 +77,39 @@ def test_a_how_to_asks_a_question_and_answers_with_a_command(page):
     assert f"]({page}.md)" in (DOCS / "index.md").read_text()
 
 
-@pytest.mark.parametrize(
-    "name", ["python_reference", "study_reference", pytest.param("json_reference", marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("name", ["python_reference", "study_reference"])
 def test_a_reference_is_what_the_code_says(name):
     made = building(name)
     assert made.PAGE.read_text() == made.markdown(), f"run: python docs/building/{name}.py"
+
+
+def has_json(command):
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"isorun.cli.{command}").declare(parser)
+    return "--json" in parser._option_string_actions
+
+
+def test_the_json_reference_has_every_command_with_json():
+    sections = {name.split()[1] for name, keys in building("json_reference").documented().items() if keys}
+    assert sections == {command for command in COMMANDS if has_json(command)}
+
+
+@pytest.mark.long
+def test_the_json_reference_has_every_key_that_commands_print():
+    pytest.importorskip("fastapi", reason="needs isorun[server]")
+    assert building("json_reference").undocumented() == [], "run: python docs/building/json_reference.py"
+
+
+def test_a_key_that_is_not_on_the_page_would_be_found(tmp_path, monkeypatch):
+    made = building("json_reference")
+    page = tmp_path / "json.md"
+    page.write_text("## `isorun status`\n\n| key | value |\n|---|---|\n| `store` | text |\n| `gone[].x` | text |\n")
+    monkeypatch.setattr(made, "PAGE", page)
+    monkeypatch.setattr(made, "answers", lambda: [("isorun status", {"store": "s", "new": {"values": {"acc": 1}}})])
+    assert made.undocumented() == [
+        "isorun status: new.values.{name} is not on the page",
+        "isorun status: gone is on the page, and in no answer",
+    ]
 
 
 def test_every_key_of_every_table_is_explained():

@@ -17,10 +17,11 @@ import isorun
 from isorun.report import Column, Table, fixed
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.decision_paths import sequential_path
-from isorun.report.figures.description import Dot, Figure, Line, Shape
+from isorun.report.figures.description import Dot, Figure, Legend, Line
 from isorun.report.figures.distributions import strip
 from isorun.report.figures.effects import ForestRow, forest, paired_change, shares_figure
 from isorun.report.figures.files import save_figure
+from isorun.report.figures.marks import ESTIMATE
 from isorun.report.figures.power_curves import power_figure
 from isorun.stats import Pairs, sd_interval, variance_shares
 
@@ -87,7 +88,8 @@ def _best_of() -> Figure:
             tuple((str(k), fixed(value, 2)) for k, value in enumerate(BEST_OF_NORMAL, start=1)),
         ),
         lines=(Line(points, 0),),
-        dots=tuple(Dot(k, value, Shape.CIRCLE, 0, f"best of {k:g}: {value:.2f} sd above") for k, value in points),
+        dots=tuple(Dot(k, value, ESTIMATE, 0, f"best of {k:g}: {value:.2f} sd above") for k, value in points),
+        legend=(Legend("mean of the best of so many", ESTIMATE, 0),),
     )
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +35,7 @@ from isorun.store import STUDIES, AbstractStore, shown_place
 from isorun.study.cells import cells_of
 from isorun.study.design import Metric, Study, kept_study
 from isorun.study.records import RunRecord
-from isorun.workflow import known_to, store_conditions
+from isorun.workflow import known_to, told_beside
 
 if TYPE_CHECKING:
     from isorun.analysis.evidence import Condition
@@ -74,10 +73,19 @@ def open_runs(given: Any, *, like: Study | None = None, store: Store = None, stu
         return _of_study(given, store)
     if isinstance(given, AbstractStore):
         return _of_store(given, "the store", like, study)
+    from isorun.analysis.measurements import is_list_of_numbers  # noqa: PLC0415 - as all statistics: when it is needed
+
     found = getattr(given, "records", given)  # an outcome has its records there
     if isinstance(found, Sequence) and found and all(isinstance(item, RunRecord) for item in found):
         return KnownRuns("the records", records=tuple(found))
-    if _is_list_of_numbers(found):
+    if found is not given and isinstance(found, Sequence) and not found:
+        raise InputError(
+            "the outcome has no run of its own",
+            found=str(getattr(given, "counted", "")) or "no records",
+            hint="a store that is new each time makes all runs with the code as it is: isorun.run(…, store=tmp_path); "
+            "the study in place of the outcome asks about what is recorded, whichever code made it",
+        )
+    if is_list_of_numbers(found):
         from isorun.analysis.samples import finite_sample  # noqa: PLC0415 - as all statistics: when it is needed
 
         return KnownRuns("the list", numbers=finite_sample(found, "the runs"))
@@ -129,7 +137,7 @@ def _of_study(study: Study, store: Store) -> KnownRuns:
     with recorded(store, study) as kept:
         known = known_to(study, kept)
         found = tuple(kept.records(cell.id for cell in cells_of(known)))
-        return _with_records(KnownRuns(f"the study {study.name}", known, found, told=store_conditions(kept)))
+        return _with_records(KnownRuns(f"the study {study.name}", known, found, told=told_beside(known, kept)))
 
 
 def _of_store(store: AbstractStore, place: str, like: Study | None, name: str | None) -> KnownRuns:
@@ -147,7 +155,7 @@ def _of_store(store: AbstractStore, place: str, like: Study | None, name: str | 
             hint="baseline_study=… (--baseline-study NAME) names another one",
         )
     found = tuple(store.records(cell.id for cell in cells_of(study)))
-    return _with_records(KnownRuns(place, study, found, told=store_conditions(store)))
+    return _with_records(KnownRuns(place, study, found, told=told_beside(study, store)))
 
 
 def _as_kept(name: str, store: AbstractStore) -> Study:
@@ -176,15 +184,6 @@ def _read(given: Any) -> Measurements:
     from isorun.analysis.measurements import read_table  # noqa: PLC0415 - as all statistics: when it is needed
 
     return read_table(given)
-
-
-def _is_list_of_numbers(data: Any) -> bool:
-    """A list, an array or a series of one dimension, as against tables, whose rows have names for their cells."""
-    shape = getattr(data, "shape", None)
-    if shape is not None:
-        return len(shape) == 1
-    is_list = isinstance(data, Sequence) and not isinstance(data, str)
-    return is_list and all(isinstance(item, Real) and not isinstance(item, bool) for item in data)
 
 
 def kept_table(runs: KnownRuns, metric: str | None = None) -> str:

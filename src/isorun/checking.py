@@ -11,7 +11,7 @@ is a store whose finished runs were made by other code than there is now: a chec
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -58,7 +58,7 @@ from isorun.scheduling import INTERRUPTED, Observer
 from isorun.session import Store, place_of, store_if_there
 from isorun.study.cells import GROUP_FACTORS, cells_of
 from isorun.study.design import Metric, Selection, Study
-from isorun.study.records import RunRecord
+from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
     from isorun.execution import AbstractExecutor
@@ -216,14 +216,15 @@ def check_runs(new: KnownRuns, held: KnownRuns, question: CheckQuestion) -> Chec
             found=f"a {judged.metric.scale} here, a {base.metric.scale} in {held.place}",
             hint="make the baseline again with the code that logs it as it does now",
         )
-    margin = Margin.of(question.margin, question.margin_unit, judged.metric.scale)
+    scale = judged.metric.scale or base.metric.scale  # that of the baseline alone, where no new run has a value
+    margin = Margin.of(question.margin, question.margin_unit, scale)
     evidence = [_evidence(name, question, judged, base) for name in matching]
     return Check(
         study=new.place,
         baseline=held.place,
         metric=judged.metric.name,
         direction=judged.metric.direction,
-        scale=judged.metric.scale,
+        scale=scale,
         margin=margin,
         alpha=question.alpha,
         groups=judge_changes(evidence, direction=judged.metric.direction, margin=margin, alpha=question.alpha),
@@ -281,7 +282,9 @@ class _Judged:
 def _judged_records(runs: KnownRuns, question: CheckQuestion, like: _Judged | None) -> _Judged:
     assert runs.records is not None
     result = analyse_recorded(runs.place, runs.records, question.metrics, question.selections)
-    if result.primary is None or result.primary.name not in result.logged:
+    # Where every run failed, a declared metric is judged all the same: what is told is that they failed.
+    is_new_and_broken = like is None and _none_finished(runs.records)
+    if result.primary is None or (result.primary.name not in result.logged and not is_new_and_broken):
         raise _metric_missing(runs, (question.declared or Metric("")).name, result.logged)
     names = [item.name for item in result.selections]
     chosen = question.selection or (like.selection if like is not None and like.selection else names[0])
@@ -311,7 +314,18 @@ def _nothing_meant(place: str, question: CheckQuestion, groups: Iterable[GroupNa
     )
 
 
+def _none_finished(records: Collection[RunRecord]) -> bool:
+    return bool(records) and not any(record.state is RunState.FINISHED for record in records)
+
+
 def _metric_missing(runs: KnownRuns, name: str, logged: Iterable[str]) -> InputError:
+    if runs.records and _none_finished(runs.records):
+        reasons = dict.fromkeys(record.reason or record.state for record in runs.records)
+        return InputError(
+            f"none of {some(len(runs.records), 'run')} of {runs.place} finished",
+            found=first_of(reasons, 3),
+            hint="isorun report says what became of each, with the last lines of its output",
+        )
     error = not_logged(name, logged)
     return InputError(f"{error.what} ({runs.place})", allowed=error.allowed, hint=error.hint)
 
@@ -366,7 +380,7 @@ def _of_group(judged: _Judged, name: GroupName) -> tuple[Condition, ...]:
 
 def _between(judged: _Judged, base: _Judged, name: GroupName) -> tuple[Condition, ...]:
     """What the sides differ in besides the code, which is what is checked."""
-    if judged.result is None or base.result is None:
+    if judged.result is None or base.result is None or not judged.groups[name].finished:
         return ()
     found = between_sides(judged.groups[name].provenance, base.groups[name].provenance, "approach")
     next_step = "make the baseline again where the check runs"

@@ -4,22 +4,24 @@ compare_with("study.toml", "resnet56.isorun")     the stored runs enter the verd
 
 The baseline is whatever `baselines.open_runs` knows: a store, a package, a study, a table; or `registry:…`. What is not
 comparable (metric, data, split, level, class of the environment) is refused with the reason, or with `anyway` told.
+
+`TwoSides` is the comparison of runs that are open already; pages ask it as the command does, so that both say the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from isorun.analysis.checks.comparable import refuse_same_runs
+from isorun.analysis.checks.comparable import same_runs
 from isorun.analysis.checks.sides import GroupName, group_name, list_side, scale_of_values, table_sides
 from isorun.analysis.comparability import incomparable, unknown_to_compare
-from isorun.analysis.comparison import Comparison, Extras
+from isorun.analysis.comparison import NO_EXTRAS, Comparison, Extras
 from isorun.analysis.comparison import compare as compare_sides
-from isorun.analysis.evidence import Condition
-from isorun.analysis.evidence.judged import DIRECTION_CODES, JudgedMetric
+from isorun.analysis.evidence import Condition, first_of, some
+from isorun.analysis.evidence.judged import DIRECTION_CODES, JudgedMetric, direction_conditions
 from isorun.analysis.evidence.provenance import between_sides
 from isorun.analysis.evidence.units import Counting
 from isorun.analysis.studies.group_result import GroupResult
@@ -29,16 +31,16 @@ from isorun.errors import InputError, known_names
 from isorun.questions import Results, study_results
 from isorun.session import Store
 from isorun.study.cells import GROUP_FACTORS
-from isorun.study.design import Metric, Study
+from isorun.study.design import Metric, Selection, Study
 from isorun.study.records import RunRecord
 from isorun.workflow import opened
 
-if TYPE_CHECKING:
-    from isorun.analysis.samples import FloatArray
+__all__ = ["SIDE", "HowCompared", "TwoSides", "compare_with"]
 
-__all__ = ["compare_with"]
-
-_SIDE: Final = "side"
+SIDE: Final = "side"
+"""The column that tells the sides apart."""
+_ARGUABLE: Final = frozenset(("other-data", "other-split", "other-level", "other-environment", "other-selection"))
+"""What is compared all the same by who asks for it, and told; anything else would make no sense at all."""
 _BETWEEN: Final = frozenset(("sides-differ-in-host", "sides-differ-in-machine", "sides-differ-in-code"))
 
 
@@ -74,34 +76,25 @@ def compare_with(
     with opened(study, store) as (declared, place):
         held = open_runs(baseline, like=declared, store=place, study=baseline_study)
         runs = open_runs(declared, store=place)
-        metrics = declared.metrics if value is None else {value: declared.metrics.get(value, Metric(value))}
-        own = _Side.of_records(runs, metrics, declared, labels, selection=selection, direction=direction)
-    assert runs.records is not None
-    other = _Side.of(held, own, theirs)
-    found = list(_refusals(own, other, held))
-    if found and not anyway:
-        raise InputError(
-            f"{declared.name} cannot be compared with the baseline {held.place}: {found[0].message}",
-            found="; ".join(condition.message for condition in found[1:]),
-            hint=f"{found[0].next_step}; --anyway compares all the same, and says so",
-        )
-    return _compared(own, other, held, found, _Asked(pair, drop_missing, margin, test, extras or Extras()))
+    sides = TwoSides.of(runs, held, (labels, theirs), value=value, direction=direction, selection=selection)
+    return sides.compared(HowCompared(pair, drop_missing, margin, test, extras or Extras(), anyway))
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """How the sides are compared; the words of `compare`."""
+class HowCompared:
+    """How the sides are compared; the words of `compare`, and whether although something is not comparable."""
 
-    pair: str | None
-    drop_missing: bool
-    margin: float | None
-    test: str | None
-    extras: Extras
+    pair: str | None = None
+    drop_missing: bool = False
+    margin: float | None = None
+    test: str | None = None
+    extras: Extras = NO_EXTRAS
+    anyway: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One group, as units. rows: unit, seed and value of each of its runs. records: none of a table."""
+    """One group, as units. rows: unit, seed and value of each of its runs. records, selection: none of a table."""
 
     name: GroupName
     label: str
@@ -110,6 +103,7 @@ class _Side:
     noun: str
     records: tuple[RunRecord, ...] | None = None
     group: GroupResult | None = None
+    selection: Selection | None = None
     conditions: tuple[Condition, ...] = ()
     real_runs: str = ""
 
@@ -118,7 +112,6 @@ class _Side:
         cls,
         runs: KnownRuns,
         metrics: Mapping[str, Metric],
-        study: Study | None,
         labels: Mapping[str, str],
         *,
         selection: str | None = None,
@@ -127,28 +120,34 @@ class _Side:
     ) -> _Side:
         """like: the group that it is held against, where the labels leave a choice."""
         assert runs.records is not None
-        analysed = analyse_recorded(runs.place, runs.records, metrics, {} if study is None else study.selections)
+        declared = {} if runs.study is None else runs.study.selections
+        analysed = analyse_recorded(runs.place, runs.records, metrics, declared)
         wanted = next(iter(metrics), "")
         if analysed.primary is None or (wanted or analysed.primary.name) not in analysed.logged:
             error = not_logged(wanted, analysed.logged)
             raise InputError(f"{error.what} ({runs.place})", allowed=error.allowed, hint=error.hint)
-        found = study_results(analysed, selection)
+        chosen = _selection(analysed.selections, selection, runs.place)
+        found = study_results(analysed, chosen.name)
         metric = found.metric(None, direction)
         group = _one_group([one for one in analysed.groups if one.finished], labels, like, runs.place)
         name = group_name(group)
         sides = StudySides(analysed, "approach", (group,))
-        others = (one for one in sides.conditions() if one.code not in DIRECTION_CODES)
+        others = (*(one for one in sides.conditions() if one.code not in DIRECTION_CODES), *runs.told)
         records = tuple(record for record in runs.records if record.cell.group == _labels(name))
         rows = tuple(_rows(found, name, metric.name))
-        return cls(name, name.label, metric, rows, sides.noun, records, group, tuple(others), sides.real_runs)
+        return cls(name, name.label, metric, rows, sides.noun, records, group, chosen, others, sides.real_runs)
 
     @classmethod
-    def of(cls, held: KnownRuns, own: _Side, labels: Mapping[str, str]) -> _Side:
+    def of(cls, held: KnownRuns, own: _Side, labels: Mapping[str, str], selection: str | None) -> _Side:
         """The side of the baseline, by the metric of the study's own."""
         if held.records is not None:
             metrics = {own.metric.name: Metric(own.metric.name, own.metric.direction)}
-            return cls.of_records(held, metrics, held.study, labels, like=own.name)
+            return cls.of_records(held, metrics, labels, selection=selection, like=own.name)
         if held.numbers is not None:
+            if labels:
+                raise InputError(
+                    f"{held.place} has no groups", found=", ".join(labels), hint="leave baseline_where out"
+                )
             side = list_side(held.numbers)
         else:
             assert held.table is not None
@@ -161,14 +160,20 @@ class _Side:
             side = found[name]
         rows = tuple((label, label, value) for label, value in zip(side.labels, side.values.tolist(), strict=True))
         metric = replace(own.metric, scale=scale_of_values(own.metric.name, side.values))
-        return cls(own.name, held.place, metric, rows, side.noun)
+        return cls(own.name, held.place, metric, rows, side.noun, conditions=held.told)
 
-    @property
-    def values(self) -> FloatArray:
-        """Of all runs."""
-        import numpy as np  # noqa: PLC0415
 
-        return np.array([value for *_, value in self.rows], dtype=np.float64)
+def _refuse_factors(labels: Iterable[str]) -> None:
+    for name in labels:
+        if name not in GROUP_FACTORS:
+            raise InputError(f"runs are not told apart by {name!r}", allowed=known_names(name, GROUP_FACTORS))
+
+
+def _selection(known: Sequence[Selection], asked: str | None, place: str) -> Selection:
+    names = [one.name for one in known]
+    if asked is not None and asked not in names:
+        raise InputError(f"{place} has no selection {asked!r}", allowed=known_names(asked, names))
+    return known[0 if asked is None else names.index(asked)]
 
 
 def _labels(name: GroupName) -> tuple[str, ...]:
@@ -187,8 +192,6 @@ def _one_group(
 ) -> GroupResult:
     """The group that is meant: by its labels; else that of the same name, or at the same level, as the other side."""
     for name, label in labels.items():
-        if name not in GROUP_FACTORS:
-            raise InputError(f"runs are not told apart by {name!r}", allowed=known_names(name, GROUP_FACTORS))
         known = [str(getattr(group_name(group), name)) for group in groups]
         if label not in known:
             raise InputError(
@@ -208,70 +211,131 @@ def _one_group(
     return groups[0]
 
 
-def _refusals(own: _Side, other: _Side, held: KnownRuns) -> list[Condition]:
-    """Why the sides are not comparable. What would make no sense at all is refused, whatever is said."""
-    theirs = held.study.metrics.get(own.metric.name) if held.study is not None else None
-    if theirs is not None and {theirs.direction, own.metric.direction} == {"higher", "lower"}:
-        raise InputError(
-            f"of {own.metric.name} {own.metric.direction} is better here, and {theirs.direction} in {held.place}",
-            hint="correct the direction in the study",
+@dataclass(frozen=True, slots=True)
+class TwoSides:
+    """A group of a study, and one of stored runs that it is held against.
+
+    place: where the stored runs are, for people. unlike: why the two are not comparable.
+    """
+
+    study: str
+    place: str
+    unlike: tuple[Condition, ...]
+    _own: _Side
+    _other: _Side
+
+    @classmethod
+    def of(
+        cls,
+        runs: KnownRuns,
+        held: KnownRuns,
+        labels: tuple[Mapping[str, str], Mapping[str, str]],
+        *,
+        value: str | None = None,
+        direction: str | None = None,
+        selection: str | None = None,
+    ) -> TwoSides:
+        """The groups with these labels, of recorded runs of a study and of whatever they are held against."""
+        assert runs.study is not None
+        _refuse_factors([*labels[0], *labels[1]])
+        declared = runs.study.metrics
+        metrics = declared if value is None else {value: declared.get(value, Metric(value))}
+        own = _Side.of_records(runs, metrics, labels[0], selection=selection, direction=direction)
+        other = _Side.of(held, own, labels[1], selection)
+        return cls(runs.study.name, held.place, tuple(_unlike(own, other, held)), own, other)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the sides are called: by what tells them apart, and the baseline by its place."""
+        other = self._other
+        return self._own.label, other.label if other.records is None else f"{other.label} ({self.place})"
+
+    @property
+    def metric(self) -> JudgedMetric:
+        """What both are judged by."""
+        return self._own.metric
+
+    @property
+    def is_arguable(self) -> bool:
+        """Whether who asks for it may compare them all the same."""
+        return all(one.code in _ARGUABLE for one in self.unlike)
+
+    def table(self) -> dict[str, list[Any]]:
+        """The runs of both sides, one row a run."""
+        sides = zip(self.names, (self._own, self._other), strict=True)
+        rows = [(name, f"{name} {unit}", seed, value) for name, side in sides for unit, seed, value in side.rows]
+        columns = (SIDE, UNIT, "seed", self.metric.name)
+        return dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))
+
+    def compared(self, asked: HowCompared) -> Comparison:
+        """Every test, effect and interval, and a verdict; refused where the sides are not comparable."""
+        if self.unlike and not (asked.anyway and self.is_arguable):
+            raise self._refusal()
+        own, other = self._own, self._other
+        a, b = self.names
+        return compare_sides(
+            self.table(),
+            value=self.metric.name,
+            by=SIDE,
+            a=a,
+            b=b,
+            pair=asked.pair,
+            direction=self.metric.direction or "higher",
+            drop_missing=asked.drop_missing,
+            margin=asked.margin,
+            unit=Counting(UNIT, own.noun if own.noun == other.noun else "unit", recorded=True),
+            test=asked.test,
+            conditions=self._conditions(),
+            real_runs=own.real_runs,
+            extras=asked.extras,
         )
-    if own.metric.scale and other.metric.scale and own.metric.scale != other.metric.scale:
-        raise InputError(
-            f"{own.metric.name} is not on the same scale on both sides",
-            found=f"a {own.metric.scale} here, a {other.metric.scale} in {held.place}",
+
+    def _refusal(self) -> InputError:
+        first, *others = sorted(self.unlike, key=lambda one: one.code in _ARGUABLE)
+        anyway = "; --anyway compares all the same, and says so" if self.is_arguable else ""
+        return InputError(
+            f"{self.study} cannot be compared with the baseline {self.place}: {first.message}",
+            found="; ".join(condition.message for condition in others),
+            hint=f"{first.next_step}{anyway}",
         )
+
+    def _conditions(self) -> tuple[Condition, ...]:
+        """What weakens the verdict: of either side, between them, and what is compared although it is not comparable.
+
+        A condition of one side says nothing of the other: only the very same one is told once.
+        """
+        own, other = self._own, self._other
+        told = [*direction_conditions(own.metric), *own.conditions, *other.conditions]
+        if own.group is not None and other.group is not None:
+            classes = {condition.code for condition in self.unlike}
+            for one in between_sides(own.group.provenance, other.group.provenance, "approach"):
+                # Who compares environments of two classes all the same was told of it, and has asked for the verdict.
+                asked = one.code in _BETWEEN and "other-environment" in classes
+                told.append(replace(one, voids=False) if asked else one)
+        told += [*self.unlike, *unknown_to_compare(own.records or (), other.records, self.place)]
+        return tuple(dict.fromkeys(told))
+
+
+def _unlike(own: _Side, other: _Side, held: KnownRuns) -> Iterator[Condition]:
+    """Why the sides are not comparable, what would make no sense at all first."""
+    metric = own.metric
+    theirs = held.study.metrics.get(metric.name) if held.study is not None else None
+    if theirs is not None and {theirs.direction, metric.direction} == {"higher", "lower"}:
+        message = f"of {metric.name} {metric.direction} is better here, and {theirs.direction} in {held.place}"
+        yield Condition("other-direction", message, "correct the direction in the study")
+    if metric.scale and other.metric.scale and metric.scale != other.metric.scale:
+        found = f"a {metric.scale} here, a {other.metric.scale} in {held.place}"
+        message = f"{metric.name} is not on the same scale on both sides ({found})"
+        yield Condition("other-scale", message, "write it alike on both sides")
+    if own.selection is not None and other.selection is not None and own.selection != other.selection:
+        epochs = [f"{one.name} of {one.metric}" if one.metric else one.name for one in (own.selection, other.selection)]
+        message = f"the two sides are judged at different epochs ({epochs[0]} here, {epochs[1]} in {held.place})"
+        yield Condition("other-selection", message, "--selection NAME takes one that both have")
     if own.records is None or other.records is None or own.group is None or other.group is None:
-        return []
-    refuse_same_runs(own.records, other.records, held.place)
-    return list(incomparable(own.records, other.records, (own.group.provenance, other.group.provenance)))
-
-
-def _compared(
-    own: _Side,
-    other: _Side,
-    held: KnownRuns,
-    found: Sequence[Condition],
-    asked: _Asked,
-) -> Comparison:
-    mine, theirs = _names(own, other, held)
-    sides = [(mine, own), (theirs, other)]
-    rows = [(name, f"{name} {unit}", seed, value) for name, side in sides for unit, seed, value in side.rows]
-    columns = (_SIDE, UNIT, "seed", own.metric.name)
-    table = dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))
-    return compare_sides(
-        table,
-        value=own.metric.name,
-        by=_SIDE,
-        a=mine,
-        b=theirs,
-        pair=asked.pair,
-        direction=own.metric.direction or "higher",
-        drop_missing=asked.drop_missing,
-        margin=asked.margin,
-        unit=Counting(UNIT, own.noun if own.noun == other.noun else "unit", recorded=True),
-        test=asked.test,
-        conditions=_conditions(own, other, held, found),
-        real_runs=own.real_runs,
-        extras=asked.extras,
-    )
-
-
-def _names(own: _Side, other: _Side, held: KnownRuns) -> tuple[str, str]:
-    """What the sides are called: by what tells them apart, and the baseline by its place."""
-    return own.label, other.label if other.records is None else f"{other.label} ({held.place})"
-
-
-def _conditions(own: _Side, other: _Side, held: KnownRuns, found: Sequence[Condition]) -> tuple[Condition, ...]:
-    """What weakens the verdict: of either side, between them, and what is compared although it is not comparable."""
-    from isorun.analysis.evidence.judged import direction_conditions  # noqa: PLC0415 - beside what needs it
-
-    told = [*direction_conditions(own.metric), *own.conditions]
-    told += [one for one in (*other.conditions, *held.told) if one.code not in {known.code for known in told}]
-    if own.group is not None and other.group is not None:
-        classes = {condition.code for condition in found}
-        for one in between_sides(own.group.provenance, other.group.provenance, "approach"):
-            # Who compares environments of two classes all the same was told of it, and has asked for the verdict.
-            asked = one.code in _BETWEEN and "other-environment" in classes
-            told.append(replace(one, voids=False) if asked else one)
-    return (*told, *found, *unknown_to_compare(own.records or (), other.records, held.place))
+        return
+    same = same_runs(own.records, other.records)
+    if same:
+        found = f"{some(len(same), 'run')} of {held.place}; {first_of(same, 3, ', ')}: recorded once, and on both sides"
+        message = f"the runs that are compared are the baseline's own ({found})"
+        yield Condition("same-runs", message, "compare with runs that were made apart")
+    yield from incomparable(own.records, other.records, (own.group.provenance, other.group.provenance))

@@ -120,12 +120,12 @@ class DataError(IsorunError):
 
 
 class MissingExtra(IsorunError):
-    """An optional part is needed and not installed."""
+    """An optional part is needed and not installed. otherwise: what helps as well."""
 
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
+    def __init__(self, package: str, extra: str, purpose: str, otherwise: str = "") -> None:
         super().__init__(
             f"{purpose} needs the package {package!r}, which is not installed",
-            hint=f"pip install 'isorun[{extra}]'",
+            hint=f"pip install 'isorun[{extra}]'{f', or {otherwise}' if otherwise else ''}",
         )
 
 

@@ -163,7 +163,8 @@ class Status:
         for state, told in ((_QUEUED, "queued"), (_ENDED, "ended in SLURM"), ("unknown", "not known to SLURM's queue")):
             counts += [f"{len(found)} {told}"] if (found := self._in_state(state)) else []
         counts += [f"{self.missing} missing"] if self.missing else []
-        counts += [f"{self.failed} of them failed" if self.missing else f"{self.failed} failed"] if self.failed else []
+        of_them = "of them " if self.missing else ""
+        counts += [f"{self.failed} {of_them}did not finish"] if self.failed else []
         head = harmless(f"{self.study or 'this store'}: {', '.join(counts)}")
         lines = [head, *(f"  {run}" for run in (*self.running, *self.in_slurm[:_MOST_SHOWN]))]
         if len(self.in_slurm) > _MOST_SHOWN:

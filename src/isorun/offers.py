@@ -8,7 +8,7 @@ the files that the study was kept with. What is missing is told, and those cells
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -133,15 +133,22 @@ def offer_of(
     folder = folders.here(name, Path(str(document["folder"])))
     study, told = _declared(name, document, folder, store)
     cells = cells_of(known_to(study, store)) if not study.searches else ()
-    left = _not_for_workers(study, store, cells, named=named) or _no_folder(name, folder)
+    left = _not_for_workers(study, store, cells, named=named)
     if left is not None:
         return Offer(study, (), (left,))
+    finished = store.finished(cell.id for cell in cells)
+    if len(finished) == len({cell.id for cell in cells}):
+        return Offer(study, (), tuple(told))  # whether its code is here matters to nobody
+    missing = _no_folder(name, folder)
+    if missing is not None:
+        return Offer(study, (), (missing,))
     code = document.get("code")
-    differing = _differing(study, code if isinstance(code, Mapping) else {}, _some_finished(store, cells))
+    differing = _differing(study, code if isinstance(code, Mapping) else {}, _some_records(store, cells, finished))
     if differing is not None and not anyway:
         return Offer(study, (), (differing,))
     told += [] if differing is None else [replace(differing, next_step="nothing, where that is meant (--anyway)")]
-    wrong = dict(_cannot_begin(study, executor))
+    to_make = {(cell.approach, cell.environment) for cell in cells if cell.id not in finished}
+    wrong = {of: why for of, why in _cannot_begin(study, executor) if of in to_make}
     here = tuple(cell for cell in cells if (cell.approach, cell.environment) not in wrong)
     told += list(dict.fromkeys(wrong.values()))
     policy = {**document_of(study)["policy"], "retries": 0, "on_failure": "continue"}
@@ -199,8 +206,7 @@ def _no_folder(name: str, folder: Path) -> Condition | None:
     return Condition("folder-missing", message, f"--folder {shlex.quote(name)}=PATH says where it lies here")
 
 
-def _some_finished(store: AbstractStore, cells: Sequence[Cell]) -> list[RunRecord]:
-    finished = store.finished(cell.id for cell in cells)
+def _some_records(store: AbstractStore, cells: Sequence[Cell], finished: Collection[str]) -> list[RunRecord]:
     some = [cell.id for cell in cells if cell.id in finished][-_LOOKED_AT:]
     return [record for record in store.records(some) if record.state is RunState.FINISHED] if some else []
 

@@ -1,7 +1,7 @@
 """The pytest plugin: assertions on runs, and baselines that are kept in the repository.
 
-    def test_accuracy(isorun_checks):
-        outcome = isorun.run("study.toml")
+    def test_accuracy(isorun_checks, tmp_path):
+        outcome = isorun.run("study.toml", store=tmp_path / "store")
         isorun_checks.assert_not_worse(outcome, "baselines/digits.csv", margin=0.5)
         isorun_checks.assert_same_weights(outcome)
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from isorun.analysis.checks import Check
     from isorun.baselines import KnownRuns
+    from isorun.errors import InputError
     from isorun.study.records import RunRecord
 
 __all__ = ["IsorunChecks", "assert_not_worse", "assert_same_weights", "isorun_checks"]
@@ -66,11 +67,16 @@ class IsorunChecks:
         if isinstance(baseline, (str, Path)) and not _NO_PATH.match(str(baseline)):
             path = Path(baseline)
             place = path if path.is_absolute() or path.exists() else self._node.path.parent / path
-        if self._update and isinstance(place, (str, Path)):
-            written = write_baseline(runs, place, options.get("metric"), options.get("store"))
-            self._note(f"baseline written: {written}")
-            return None
-        result = assert_not_worse(runs, place, margin, **options)
+        from isorun.errors import IsorunError  # noqa: PLC0415
+
+        try:
+            if self._update and isinstance(place, (str, Path)):
+                written = write_baseline(runs, place, options.get("metric"), options.get("store"))
+                self._note(f"baseline written: {written}")
+                return None
+            result = assert_not_worse(runs, place, margin, **options)
+        except IsorunError as error:  # the message says all; where in isorun it was found says nothing more
+            pytest.fail(error.message(), pytrace=False)
         if str(result.verdict) == "undecided":
             self._note(f"{self._node.nodeid}: {_told(result).partition(chr(10) * 2)[0]}")
         return result
@@ -108,22 +114,24 @@ def assert_not_worse(
 ) -> Check:
     """Fail where the runs are worse than the baseline by more than the margin, and say so as `isorun check` does.
 
-    runs: an outcome, records, a study (its recorded runs), a table, or a list of numbers, of which higher ones are
-    better unless `direction` or the name of a `metric` says otherwise. baseline: the same, or the path of a table, a
-    store, a study file. strict: fail as well where nothing is shown; what comes back says it, too. The other words are
-    those of `isorun.check`.
+    runs: an outcome, records, a study (its recorded runs), a table, or a list of numbers, of which `direction`
+    ("higher" or "lower") or the name of a `metric` says which are better. baseline: the same, or the path of a table,
+    a store, a study file. strict: fail as well where nothing is shown; what comes back says it, too. The other words
+    are those of `isorun.check`.
     """
     __tracebackhide__ = True
     from isorun.baselines import open_runs  # noqa: PLC0415 - nothing is loaded for those who do not ask
     from isorun.checking import CheckQuestion, check_runs  # noqa: PLC0415
 
     new = open_runs(runs, store=store)
+    if new.numbers is not None and metric is None and direction is None:
+        raise _direction_unknown()
     held = _opened_baseline(baseline, new)
     question = CheckQuestion(
         margin=margin,
         margin_unit=margin_unit,
         metric=metric or _own_metric(new, held),
-        direction=direction or ("higher" if new.numbers is not None and metric is None else None),
+        direction=direction,
         where=where or {},
         pair=pair,
         alpha=alpha,
@@ -134,6 +142,16 @@ def assert_not_worse(
     if result.exit_code(strict=strict):
         pytest.fail(_told(result), pytrace=False)
     return result
+
+
+def _direction_unknown() -> InputError:
+    from isorun.errors import InputError  # noqa: PLC0415
+
+    return InputError(
+        "numbers alone do not tell which direction is better: accuracies that fall are worse, losses that fall are not",
+        allowed='direction="higher", direction="lower", or the name of a metric that tells it: metric="test_acc"',
+        hint='assert_not_worse(losses, baseline, margin=0.1, direction="lower")',
+    )
 
 
 def _declared(runs: KnownRuns) -> dict[str, Any]:

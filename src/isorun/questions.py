@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,7 +32,7 @@ from isorun.analysis.evidence.units import (
     unit_conditions,
     units_of,
 )
-from isorun.analysis.measurements import Group, Measurements, read_table
+from isorun.analysis.measurements import Group, Measurements, is_list_of_numbers, read_table
 from isorun.errors import InputError, NothingRecorded, known_names
 
 if TYPE_CHECKING:
@@ -485,11 +484,11 @@ def power(
             hint="give runs to simulate from, or sd=… (--sd), or the effect in sd: effect_size=… (--effect)",
         )
     ask = partial(power_from_runs, runs=runs, difference=difference, effect_size=effect_size, power=power, **options)
-    if data is None or second is not None or _is_list_of_numbers(data):
+    if data is None or second is not None or is_list_of_numbers(data):
         return ask(data, second)
     asked = Asked(value, by, where, unit, drop_missing, pair, store=store, selection=selection)
     found = asked.of(data)
-    part = _part(found, asked, found.factor(by, where) if a or b else "", (a, b))
+    part = _part(found, asked, found.factor(by, where) if a or b else by or "", (a, b))
     sides = _sides_to_simulate(part, [name for name in (a, b) if name])
     units = {group.name: units_of(part.table, group.values, part.counting) for group in sides}
     answer = ask(*_simulated(part, sides, test, [one.values for one in units.values()]))
@@ -502,7 +501,29 @@ def _sides_to_simulate(part: _Part, names: Sequence[str]) -> list[Group]:
     for name in names:
         if name not in groups:
             raise InputError(f"no run belongs to {name!r}", allowed=known_names(name, groups))
-    return [groups[name] for name in names or [next(iter(groups))]]
+    if not names and len(groups) > 1:
+        raise InputError(
+            "which runs to simulate from is not said",
+            found=f"{part.factor} is one of {', '.join(groups)}",
+            hint="a=… (--a on the command line)",
+        )
+    for name in names or [""]:
+        _refuse_several_groups(part, name)
+    return [groups[name] for name in names or groups]
+
+
+def _refuse_several_groups(part: _Part, side: str) -> None:
+    """Runs of several groups of a study do not spread as those of one do. side: "" where all runs are one."""
+    rows = part.table.where({part.factor: side}) if side else part.table
+    for name in part.found.factors:
+        labels = list(dict.fromkeys(rows.labels(name)))
+        if name != part.factor and len(labels) > 1:
+            either = "" if part.factor else f", or by={name!r}, a=… (--by {name} --a …)"
+            raise InputError(
+                "which runs to simulate from is not said: those of several groups do not spread as those of one",
+                found=f"{name} is one of {', '.join(labels)}",
+                hint=f"where={{{name!r}: …}} (--where {name}=…){either}",
+            )
 
 
 def _simulated(part: _Part, sides: Sequence[Group], test: str, units: Sequence[FloatArray]) -> Sequence[FloatArray]:
@@ -683,11 +704,3 @@ def factors(
             drop_missing=drop_missing,
         )
     )
-
-
-def _is_list_of_numbers(data: Any) -> bool:
-    """A list, an array or a series of one dimension, as against tables, whose rows have names for their cells."""
-    shape = getattr(data, "shape", None)
-    if shape is not None:
-        return len(shape) == 1
-    return isinstance(data, Sequence) and not isinstance(data, str) and all(isinstance(x, Real) for x in data)

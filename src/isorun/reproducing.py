@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections import Counter
@@ -15,8 +16,9 @@ from isorun import showing, workflow
 from isorun.analysis import Told
 from isorun.analysis.evidence import Condition, some
 from isorun.analysis.studies.selection import last_words
-from isorun.errors import NothingRecorded, UsageError
-from isorun.report import View
+from isorun.errors import InputError, NothingRecorded, UsageError
+from isorun.report import UNKNOWN, Column, Listing, Table, View
+from isorun.report.kept_views import view_from_json, view_to_json
 from isorun.scheduling import Observer
 from isorun.session import Session
 from isorun.study.design import Study
@@ -25,7 +27,7 @@ from isorun.zoo.machines import gpu_is_visible, machines
 from isorun.zoo.paper import AbstractPaper, Presentation, Request
 from isorun.zoo.papers import check_request, paper, presentation_view
 
-__all__ = ["Reproduction", "reproduce", "runs_to_do", "studies_of"]
+__all__ = ["KeptReproduction", "Reproduction", "kept_reproduction", "reproduce", "runs_to_do", "studies_of"]
 
 DownloadWatcher = Callable[[Study], AbstractContextManager[Observer]]
 
@@ -47,13 +49,18 @@ class Reproduction(Told):
     machines: tuple[Mapping[str, Any], ...] = ()
     stopped: str = ""
 
+    @property
+    def heading(self) -> tuple[str, str]:
+        """The title of its pages, and what stands above it."""
+        return _heading(self.paper.name, self.paper.title, self.request.scale)
+
     def view(self, *, figures: bool = False) -> View:
         """For people, as the command shows it; by default without its figures, which terminals and notebooks leave."""
         shown = self.presentation if figures else replace(self.presentation, figures=())
         return presentation_view(shown, self.paper.not_attempted)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON: the tables as they are shown, and `numbers` for machines."""
+        """Plain JSON: the tables as they are shown, `numbers` for machines, and `page`, which makes its pages again."""
         shown = self.presentation
         return {
             "paper": self.paper.name,
@@ -70,7 +77,91 @@ class Reproduction(Told):
             "not_attempted": [item.sentence for item in self.paper.not_attempted],
             "warnings": [warning.to_json() for warning in shown.warnings],
             "numbers": dict(shown.numbers),
+            "page": view_to_json(self.view(figures=True)),
         }
+
+
+def _heading(name: str, title: str, scale: str) -> tuple[str, str]:
+    return f"{title} (scale {scale})", f"isorun reproduce {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReproduction:
+    """A reproduction from the JSON that it left: all its pages, without its runs, its data or its paper's code."""
+
+    paper: str
+    heading: tuple[str, str]
+    told: Mapping[str, Any]
+    shown: View
+
+    def view(self, *, figures: bool = False) -> View:
+        """As that of the reproduction itself."""
+        return self.shown if figures else replace(self.shown, figures=())
+
+    def to_json(self) -> dict[str, Any]:
+        """What was read."""
+        return dict(self.told)
+
+
+def kept_reproduction(path: str | Path) -> KeptReproduction:
+    """What `isorun reproduce … --json` printed, from a file.
+
+    Files that were written before pages were kept have the tables, and figures by name alone: these are listed.
+    """
+    told = _read_json(Path(path))
+    name, title, scale = (told[key] for key in ("paper", "title", "scale"))
+    try:
+        shown = view_from_json(told["page"]) if "page" in told else _view_without_page(told)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{path} is not the JSON of a reproduction", found=str(error), hint=_WRITES_JSON) from None
+    return KeptReproduction(name, _heading(name, title, scale), told, shown)
+
+
+_WRITES_JSON = "isorun reproduce PAPER --json > FILE writes one"
+
+
+def _read_json(path: Path) -> Mapping[str, Any]:
+    try:
+        told = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read", found=error.strerror or str(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not JSON", found=str(error)[:120], hint=_WRITES_JSON) from None
+    needed = ("paper", "title", "scale")
+    if not isinstance(told, dict) or not all(isinstance(told.get(key), str) for key in needed):
+        found = "other JSON" if isinstance(told, dict) else f"JSON of a {type(told).__name__}"
+        raise InputError(f"{path} is not the JSON of a reproduction", found=found, hint=_WRITES_JSON)
+    return told
+
+
+def _view_without_page(told: Mapping[str, Any]) -> View:
+    """The view of a file that has no page: columns by their headings alone, no figures; the oldest omit omissions."""
+    drawn = tuple(f"{figure['name']}: {figure['sentence']}" for figure in told["figures"])
+    listings = (
+        Listing("Figures that this file only names, since it was written before pages were kept", drawn),
+        Listing("Scaled down", tuple(map(str, told["scaled_down"]))),
+        Listing("Not to be had here", tuple(map(str, told["not_had"]))),
+        Listing("Not attempted", tuple(map(str, told.get("not_attempted", ())))),
+    )
+    warnings = tuple(
+        Condition(str(one["code"]), str(one["message"]), str(one["next"]), tuple(map(str, one.get("groups", ()))))
+        for one in told["warnings"]
+    )
+    tables = tuple(_table_without_page(one) for one in told["tables"])
+    return View(tuple(map(str, told["verdict"])), tables, warnings, (), listings)
+
+
+def _table_without_page(told: Mapping[str, Any]) -> Table:
+    rows = tuple(tuple(map(str, row)) for row in told["rows"])
+    texts = [any(cell and not _reads_as_number(cell) for cell in column) for column in zip(*rows, strict=True)]
+    columns = zip(told["columns"], texts or [True] * len(told["columns"]), strict=True)
+    headed = tuple(Column(str(heading), key=is_text) for heading, is_text in columns)
+    return Table(str(told["name"]), str(told["title"]), headed, rows, tuple(map(str, told["notes"])))
+
+
+def _reads_as_number(cell: str) -> bool:
+    """Whether a cell stands in a column of numbers: it begins with one, or says that there is none."""
+    return cell == UNKNOWN or cell.lstrip("+-−<>± (")[:1].isdigit()
 
 
 showing.VIEWS[Reproduction.told_as] = Reproduction.view

@@ -55,6 +55,8 @@ LEFT: Final = "left"
 _LOOK_AGAIN_SECONDS: Final = 0.5
 _LOST_TRIES: Final = 3
 """How often a cell is tried again after the place of its run lost it: what is lost ever again is no accident."""
+_LOST_WITH_PLACE_TRIES: Final = 20
+"""The same where the whole place was lost: it takes down whatever runs there, and only rarely is one of these why."""
 _LOOKS_BEFORE_ANEW: Final = 3
 _GIVE_UP_SECONDS: Final = 20.0
 """How long runs may take to end after an error: longer than executors wait between asking and killing."""
@@ -281,6 +283,7 @@ class _Loop:
         self._running: dict[str, _Running] = {}
         self._tries: Counter[str] = Counter()
         self._lost: Counter[str] = Counter()
+        self._fallen: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._not_granted: Counter[str] = Counter()
         self._held_now: dict[str, Holder] = {}
@@ -344,7 +347,8 @@ class _Loop:
             self._read_attempts(cells)
             for cell in cells:
                 self._tries.pop(cell.id, None)
-                self._lost.pop(cell.id, None)
+                for lost in (self._lost, self._fallen):
+                    lost.pop(cell.id, None)
             self._observer.work_planned(len(cells) + self._agenda.to_come())
         self._turned_away = self._turned_away or (not self._stopped and self._agenda.is_waiting())
 
@@ -564,11 +568,11 @@ class _Loop:
                 self._observer.rows_logged(cell, rows)
                 if self._agenda.hear_rows(cell, rows):
                     self._stop_run(run_id)
-            case RunEnded(run_id, record, lost, halts) if run_id in self._running:
+            case RunEnded(run_id, record, lost, halts, with_its_place) if run_id in self._running:
                 ended = self._running.pop(run_id)
                 if halts:
                     self._halt(halts)
-                self._end(ended, record, lost=lost)
+                self._end(ended, record, lost=lost, with_its_place=with_its_place)
             case ExecutorFailed(error, run_id):
                 self._free(run_id)
                 self._is_impossible = True
@@ -584,7 +588,7 @@ class _Loop:
             case _:
                 pass
 
-    def _end(self, running: _Running, record: RunRecord, *, lost: bool) -> None:
+    def _end(self, running: _Running, record: RunRecord, *, lost: bool, with_its_place: bool = False) -> None:
         try:
             kept, is_ours = self._keep(record)
         finally:
@@ -598,7 +602,10 @@ class _Loop:
             self._leave_to_others(record)
             return
         self._records.append(record)
-        again = self._tries_lost_again(running.cell) if lost else self._tries_again(running.cell, record)
+        if lost:
+            again = self._tries_lost_again(running.cell, with_its_place=with_its_place)
+        else:
+            again = self._tries_again(running.cell, record)
         self._agenda.hear(record, final=not again)
         self._ask_agenda()
 
@@ -650,10 +657,11 @@ class _Loop:
             self._halt(f"{cell.label} failed ({record.reason}) and the policy is fail-fast")
         return False
 
-    def _tries_lost_again(self, cell: Cell) -> bool:
+    def _tries_lost_again(self, cell: Cell, *, with_its_place: bool) -> bool:
         """Whether a run whose place lost it is made again; one that somebody stopped meanwhile is not."""
-        self._lost[cell.id] += 1
-        if self._stopped or self._lost[cell.id] > _LOST_TRIES:
+        lost, most = (self._fallen, _LOST_WITH_PLACE_TRIES) if with_its_place else (self._lost, _LOST_TRIES)
+        lost[cell.id] += 1
+        if self._stopped or lost[cell.id] > most:
             return False
         self._ready.append(cell)
         return True

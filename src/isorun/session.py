@@ -240,7 +240,10 @@ def is_registered(place: str | Path) -> bool:
 def open_existing_store(place: str) -> AbstractStore:
     """The store that is there: reading makes none. StoreMissing where there is none."""
     if not is_there(place):
-        raise StoreMissing(f"there is no store {shown_place(place)}", hint="--store names a store that lies elsewhere")
+        raise StoreMissing(
+            f"there is no store {shown_place(place)}",
+            hint="name one that is there; isorun run study.toml --store STORE makes one",
+        )
     # A folder with nothing but an inbox is a store whose database is made again.
     return open_store(place, create=folder_of(place) is not None)
 
@@ -369,7 +372,13 @@ def opened(source: str | Path | Study | None, store: Store = None) -> Iterator[t
         if kept is not None and (str(source) in names or (source is None and names)):
             yield recalled(names[0] if source is None else str(source), kept), kept
             return
-    yield _not_kept(source, path, names), store
+        found = "" if names or not isinstance(store, (str, Path)) else _looked_in(str(store), is_store=kept is not None)
+    yield _not_kept(source, path, names, found), store
+
+
+def _looked_in(place: str, *, is_store: bool) -> str:
+    """Why no study was found in a place that somebody named."""
+    return f"{shown_place(place)} keeps no study" if is_store else f"there is no store {shown_place(place)}"
 
 
 def _refuse_second_store(path: Path, store: Store) -> None:
@@ -377,11 +386,12 @@ def _refuse_second_store(path: Path, store: Store) -> None:
         raise UsageError(f"the package {path} holds its runs itself", hint="leave --store out")
 
 
-def _not_kept(source: str | Path | None, path: Path, names: Sequence[str]) -> Study:
-    """The study of a file after all; an error where there is none."""
+def _not_kept(source: str | Path | None, path: Path, names: Sequence[str], found: str) -> Study:
+    """The study of a file after all; an error where there is none. found: what is known of the store that was named."""
     if source is None:
         raise NothingRecorded(
-            "no study is named, and none was run in this folder",
+            "no study is named, and none was run in this folder" if not found else "no study is named",
+            found=found,
             hint="isorun report study.toml, or isorun run -n 16 -- python train.py first; what isorun price or bisect "
             "measured is told again, without new runs, when the same is typed again",
         )
@@ -390,7 +400,7 @@ def _not_kept(source: str | Path | None, path: Path, names: Sequence[str]) -> St
     what = f"there is neither a study file nor an earlier study {str(source)!r}"
     is_command = " " in str(source).strip()
     hint = f"isorun run -- {source}" if is_command else "isorun run study.toml, or isorun run -- COMMAND"
-    raise StudyError(what, allowed=known_names(str(source), names), hint=hint)
+    raise StudyError(what, found=found, allowed=known_names(str(source), names), hint=hint)
 
 
 def recalled(name: str, store: AbstractStore) -> Study:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import queue
+import socket
 from collections.abc import Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from isorun.errors import StoreConflict
 from isorun.execution import Event, RunEnded
 from isorun.session import runs_folder
-from isorun.store import AbstractStore, Claim
+from isorun.store import AbstractStore, Claim, Holder
 from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
@@ -31,7 +33,8 @@ _END_SECONDS = 120.0
 class Stopped:
     """What was ended. records: of the runs, as they are kept now.
 
-    by_others: runs that another isorun waits for, which were asked to end; it records them and ends its work. unheard:
+    by_others: runs that another isorun holds, which were asked to end; it records them and ends its work. orphaned:
+    runs that were asked to end, too, whose isorun is known to be gone while its claims have not lapsed yet. unheard:
     runs whose end was not told in time; whoever comes back records them. freed: runs that were left in a queue which
     cannot be seen from here: their cells can be made again, and if they still go on what they leave is refused then.
     """
@@ -41,15 +44,21 @@ class Stopped:
     by_others: int = 0
     unheard: int = 0
     freed: int = 0
+    orphaned: int = 0
 
     def __str__(self) -> str:
         """How many runs were ended, in one line."""
         where = self.study or "this store"
-        if not (self.records or self.by_others or self.unheard or self.freed):
+        if not (self.records or self.by_others or self.orphaned or self.unheard or self.freed):
             return f"{where}: no run is in a cluster's queue"
         parts = [f"{len(self.records)} ended and recorded"]
         parts += (
             [f"{self.by_others} asked to end, recorded by the isorun that waits for them"] if self.by_others else []
+        )
+        parts += (
+            [f"{self.orphaned} asked to end, of an isorun that is gone: not recorded before its claims have lapsed"]
+            if self.orphaned
+            else []
         )
         parts += [f"{self.unheard} asked to end, not heard of yet"] if self.unheard else []
         parts += [f"{self.freed} in a queue that cannot be seen from here, free to be made again"] if self.freed else []
@@ -61,6 +70,7 @@ class Stopped:
             "study": self.study or None,
             "ended": [{"run": record.run_id, "state": str(record.state)} for record in self.records],
             "by_others": self.by_others,
+            "orphaned": self.orphaned,
             "unheard": self.unheard,
             "freed": self.freed,
         }
@@ -113,11 +123,11 @@ def _alike(cell: Cell) -> str:
 def _ended(found: Sequence[SlurmStanding], executor: SlurmExecutor, store: AbstractStore, name: str) -> Stopped:
     told: queue.SimpleQueue[Event] = queue.SimpleQueue()
     claims: dict[str, Claim] = {}
-    by_others = 0
+    refused: list[str] = []
     for one in found:
         claim = store.claim_again(one.job.cell.id, one.job.attempt)
         if claim is None:
-            by_others += 1
+            refused.append(one.run_id)
             executor.cancel(one.run_id)
             continue
         claims[one.run_id] = claim
@@ -134,4 +144,28 @@ def _ended(found: Sequence[SlurmStanding], executor: SlurmExecutor, store: Abstr
                 claims.pop(event.run_id).release()
     for claim in claims.values():
         claim.leave()
-    return Stopped(name, tuple(records), by_others, len(claims))
+    orphaned = _orphaned(refused, store) if refused else 0
+    return Stopped(name, tuple(records), len(refused) - orphaned, len(claims), orphaned=orphaned)
+
+
+def _orphaned(run_ids: Sequence[str], store: AbstractStore) -> int:
+    """How many of these runs, whose claims are not to be had, nobody waits for.
+
+    A killed holder's claims hold for a while yet in a store that many machines share. That it is gone is known where it
+    was a process of this machine, and where its claim has lapsed and others just have not taken it over.
+    """
+    holders = {f"{holder.cell_id}-{holder.attempt}": holder for holder in store.holders()}
+    left = [run_id for run_id in run_ids if run_id not in holders or _is_gone(holders[run_id])]
+    return len(set(left) - store.run_ids())
+
+
+def _is_gone(holder: Holder) -> bool:
+    if holder.host != socket.gethostname():
+        return False
+    try:
+        os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -81,10 +81,10 @@ __all__ = [
     "reuse_conditions",
     "run",
     "run_missing",
-    "runs_beyond",
     "runs_of",
     "session_of",
     "store_conditions",
+    "told_beside",
     "trials_to_come",
 ]
 
@@ -422,7 +422,7 @@ def analyse_runs(study: Study | str | Path, *, store: Store = None) -> StudyResu
 def _analysed(study: Study, store: AbstractStore, beyond: Iterable[Cell] = ()) -> StudyResult:
     keyed = known_to(study, store)
     found = store.records(_ids(cells_of(keyed), beyond))
-    return analyse_records(keyed, found, (*runs_beyond(keyed, store), *store_conditions(store)))
+    return analyse_records(keyed, found, told_beside(keyed, store))
 
 
 def analyse_kept(name: str, *, store: Store = None) -> StudyResult | None:
@@ -446,7 +446,10 @@ def doctor(what: Study | str | Path | Watches | RunRecord, *, store: Store = Non
         found = _run_of(what, store) or _latest_attempts(records(what, store=store))
         subject = what.name if isinstance(what, Study) else str(what)
         if not found:
-            raise NothingRecorded(f"no run of {subject} has ended yet", hint="isorun run makes the runs")
+            raise NothingRecorded(
+                f"no run of {subject} is recorded yet",
+                hint="isorun run makes the runs, and isorun status says which go on",
+            )
         traces = [Trace.of_record(record) for record in found]
     else:
         traces, subject = [Trace.of_rows(what.rows, watch_ended=what.problem)], "this training"
@@ -548,9 +551,9 @@ def analyse_records(study: Study, found: Sequence[RunRecord], told: Sequence[Con
 
     if not found:
         raise NothingRecorded(
-            f"no run of the study {study.name!r} has ended yet",
+            f"no run of the study {study.name!r} is recorded yet",
             found="; ".join(condition.message for condition in told),
-            hint="isorun run makes the runs",
+            hint="isorun run makes the runs, and records those that ended in a cluster's queue meanwhile",
         )
     result = analyse_study(study, found)
     return replace(result, conditions=(*result.conditions, *told)) if told else result
@@ -667,9 +670,17 @@ def store_conditions(store: AbstractStore) -> tuple[Condition, ...]:
         return ()
     from isorun.analysis.evidence import Condition
 
-    look = f"{store.looked_over_by} looks at everything; " if store.looked_over_by else ""
-    next_step = f"{look}what was set aside is kept"
-    return tuple(Condition(note.code, note.message, next_step) for note in notes)
+    look = [f"{store.looked_over_by} looks at everything"] if store.looked_over_by else []
+    aside = [*look, "what was set aside is kept"]
+    return tuple(
+        Condition(note.code, note.message, "; ".join(aside if note.code.startswith("store-") else look))
+        for note in notes
+    )
+
+
+def told_beside(study: Study, store: AbstractStore) -> tuple[Condition, ...]:
+    """What is to be known beside the runs that a store keeps of a study, wherever they are judged."""
+    return (*_runs_beyond(study, store), *store_conditions(store))
 
 
 def beyond_the_study(more: str) -> tuple[Condition, ...]:
@@ -687,7 +698,7 @@ def beyond_the_study(more: str) -> tuple[Condition, ...]:
     return (Condition("beyond-the-study", message, next_step),)
 
 
-def runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
+def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
     """What decisions on this study made beyond it, as far as their kept plans say."""
     kept = store.documents(PLANS)
     names = kept.names()

@@ -98,6 +98,24 @@ def test_swapping_a_and_b_flips_every_sign(a, b):
     assert one["verdict"] == swapped.get(other["verdict"], other["verdict"])
 
 
+@pytest.mark.parametrize("paired", [False, True])
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_swapping_a_and_b_mirrors_the_verdict_and_keeps_what_it_would_take(paired, data):
+    a = data.draw(runs)
+    b = data.draw(st.lists(st.integers(-9, 9).map(float), min_size=len(a), max_size=len(a)) if paired else runs)
+    there, back = (compare(*sides, paired=paired, margin=0.5) for sides in ((a, b), (b, a)))
+    swapped = {"A better": "B better", "B better": "A better"}
+    assert back.verdict == swapped.get(there.verdict, there.verdict)
+    assert back.decision.about_more_runs == there.decision.about_more_runs
+    for one, other in (
+        (back.means.ci95, there.means.ci95),
+        (back.decision.ci95, there.decision.ci95),
+        (back.shift.ci95, there.shift.ci95),
+    ):
+        assert one == (None if other is None else pytest.approx((-other[1], -other[0]), abs=1e-6))
+
+
 @given(runs, runs, st.sampled_from([0.25, 2.0, 1024.0]))
 @settings(max_examples=30, deadline=None)
 def test_scaling_a_metric_changes_no_rank_result(a, b, factor):

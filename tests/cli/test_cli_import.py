@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from stand_in_mlflow import interpreter_with_mlflow
+
 KEPT = Path(__file__).parent.parent / "share" / "kept"
 
 
@@ -86,3 +88,42 @@ def test_a_table_of_runs_says_which_columns_are_results(folder, shell):
     assert done.returncode == 0, done.stderr
     assert "4 new runs" in done.stdout
     assert shell("compare", "runs").returncode == 0
+
+
+def test_a_second_export_to_mlflow_writes_no_run_twice(folder, shell):
+    python = interpreter_with_mlflow(folder)
+    assert shell("import", "wandb:wandb", "--name", "tracked").returncode == 0
+    words = ["export", "mlflow", "tracked", "--python", python]
+    first = json.loads(shell(*words, "--json").stdout)
+    kept = folder / "tracked-mlflow.db"
+    written = json.loads(kept.read_text())
+    assert (first["runs"], first["there"]) == (len(written), 0)
+    again = shell(*words)
+    said = " ".join(again.stdout.split())
+    assert f"0 new runs of the study tracked with 0 values; {len(written)} there already." in said
+    assert json.loads(kept.read_text()) == written
+    told = json.loads(shell(*words, "--json").stdout)
+    assert (told["runs"], told["values"], told["there"]) == (0, 0, len(written))
+
+    half, other, *rest = written
+    half["status"] = "RUNNING"
+    other["tags"] = {name: text.replace('"content"', '"of-old"') for name, text in other["tags"].items()}
+    kept.write_text(json.dumps([half, other, *rest]))
+    more = json.loads(shell(*words, "--json").stdout)
+    assert (more["runs"], more["there"]) == (1, len(written) - 1), "one that broke off is made whole beside it"
+    assert "export.beside" in [one["code"] for one in more["conditions"]]
+
+
+def test_a_second_export_for_wandb_adds_what_is_new(folder, shell):
+    assert shell("import", "mlflow:mlflow.db", "--experiment", "digits", "--name", "tracked").returncode == 0
+    words = ["export", "wandb-offline", "tracked", "--json"]
+    first = json.loads(shell(*words).stdout)
+    gone, changed, *_ = sorted((folder / "tracked-wandb").iterdir())
+    shutil.rmtree(gone)
+    again = json.loads(shell(*words).stdout)
+    assert (again["runs"], again["there"]) == (1, first["runs"] - 1)
+    (log,) = changed.glob("*.wandb")
+    log.write_bytes(log.read_bytes()[:-1])
+    refused = shell(*words)
+    assert refused.returncode == 1
+    assert "is there already, and is not this run as it is now" in refused.stderr

@@ -82,7 +82,7 @@ def test_who_has_a_package_alone_can_ask_all_of_it(fresh):
         (["summarize", "digits.isorun", "--by", "approach"], "16 runs in 2 groups"),
         (["compare", "digits.isorun", "--by", "approach", "--where", "level=default"], "Evidence"),
         (["status", "digits.isorun"], "16"),
-        (["store", "copy", "digits.isorun", "mine"], "16 records"),
+        (["store", "copy", "digits.isorun", "mine"], "16 records and 1 document were copied"),
         (["report", "digits", "--store", "digits.isorun"], "accuracy: spread between runs"),
     ):
         done = fresh(*words)
@@ -118,7 +118,7 @@ def test_signing_and_trusting(shell, config):
     assert "by a key that you do not know" in done.stdout
     assert shell("keys", "trust", "lab", line, env=config).returncode == 0
     assert "valid, by lab" in shell("verify", "a.isorun", env=config).stdout
-    assert "1 keys are trusted" in shell("keys", "list", env=config).stdout
+    assert "1 key is trusted" in shell("keys", env=config).stdout
     other = shell("keys", "new", "--out", "other.key", env=config)
     assert other.returncode == 0
     assert shell("verify", "a.isorun", "--key", "other.key", env=config).returncode == 3

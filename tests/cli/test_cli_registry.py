@@ -52,6 +52,41 @@ def kept_token(folder):
     return kept["registries"][kept["default"]]["token"]
 
 
+def test_a_wrong_one_time_token_is_told_as_one(served, root, tmp_path):
+    words = ("login", served.url, "--set-up", "eve")
+    done = typed(*words, cwd=tmp_path, stdin="isorun_setup_0\n", env=own(tmp_path))
+    assert done.returncode == 1
+    assert "does not take this as its one-time token" in done.stderr
+    assert "while the registry has no user" in done.stderr
+
+
+def test_in_ci_the_registry_is_a_variable_and_a_token_says_what_it_is_for(say, served, root, tmp_path):
+    (root / "ci.isorun").write_bytes(package(9))
+    env = {**own(tmp_path), "ISORUN_REGISTRY": served.url}
+
+    def carl(*words, code=0, **options):
+        done = typed(*words, cwd=tmp_path, env=env, **options)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    first = say("registry", "user", "carl").splitlines()[1].strip()
+    say("registry", "join", "group", "carl")
+    assert "you are carl" in carl("login", "--token-file", "-", stdin=f"{first}\n")
+    limited = carl("registry", "token", "--scopes", "push", "--owners", "group").splitlines()[1].strip()
+    said = carl("login", "--token-file", "-", stdin=f"{limited}\n")
+    assert "and may push" in said
+    assert "without the scope read it sees public packages alone" in said
+    refused = carl("push", root / "ci.isorun", "carl/a/b", code=1)
+    assert "this token is for packages of group alone" in refused
+    assert "carl/…" not in refused
+
+
+def test_a_package_of_a_registry_is_verified_by_its_name(say, root):
+    (root / "seen.isorun").write_bytes(package(8))
+    say("push", "seen.isorun", "root/a/seen")
+    assert "registry:root/a/seen@1 is whole" in say("verify", "registry:root/a/seen@1")
+
+
 def test_a_package_is_pushed_found_and_pulled(say, root):
     (root / "toy.isorun").write_bytes(package(1))
     assert "registry:root/toy/toy@1 is new" in say("push", "toy.isorun")
@@ -189,6 +224,7 @@ def test_what_would_be_open_by_mistake_is_refused(tmp_path):
         (("--index", "postgresql://lab/x"), "--index is for a registry"),
         (("--registry", "r", "--url", "lab.org"), "--url is no address"),
         (("--registry", "r", "--largest", "0"), "--largest is out of range"),
+        (("--registry", "r", "--port", "65536"), "--port is out of range"),
     ):
         done = typed("serve", *words, cwd=tmp_path)
         assert done.returncode == 2
@@ -202,6 +238,24 @@ def test_without_the_extra_it_is_named(missing, words, tmp_path):
     done = typed("serve", *words, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, fresh=True)
     assert done.returncode == 1
     assert "pip install 'isorun[server]'" in done.stderr
+
+
+def test_what_is_not_there_is_refused_before_anything_is_served(tmp_path):
+    (tmp_path / "file").write_text("x")
+    for words, said in (
+        (("none.isorun",), "there is no package none.isorun"),
+        (("none",), "there is no store none"),
+        (("file",), "there is no store file"),
+        (("--registry", "file"), "file is no folder"),
+        (("--registry", "r", "--url", "http://x", "--host", "no host"), "--host 127.0.0.1, or an address"),
+    ):
+        done = typed("serve", *words, "--port", "0", cwd=tmp_path, timeout=60)
+        assert (done.returncode, said in done.stderr, "--store" in done.stderr) == (1, True, False), done.stderr
+
+
+@pytest.mark.parametrize("most", ["0", "101"])
+def test_how_many_packages_are_listed_is_told_where_it_cannot_be(say, most):
+    assert "allowed: 1 to 100" in say("search", "--most", most, code=2)
 
 
 def test_a_taken_port_is_told(served, tmp_path):

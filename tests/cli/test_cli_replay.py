@@ -227,6 +227,34 @@ def test_another_plan_is_refused_where_one_is_kept(other):
     assert "used is not empty" in done.stderr
 
 
+READS = """
+import os, random
+assert not os.path.exists("left"), "another run worked here"
+open("left", "w").close()
+print(f"test_acc {0.8 + random.random() / 20 + len(open('data/tiny/x.csv').read()) / 1000:.4f}")
+"""
+
+
+def test_data_are_found_by_the_end_of_their_path_and_a_refusal_leaves_the_folder_free(shell):
+    shell.write("train.py", READS)
+    shell.write("study.toml", STUDY.replace(', "default"', ""))
+    (shell.folder / "data" / "tiny").mkdir(parents=True)
+    shell.write("data/tiny/x.csv", "1,2\n")
+    assert shell("run", "study.toml", "--isolate").returncode == 0
+    assert shell("pack", "study.toml", "-o", "reads.isorun", "--snapshot", "--no-sign").returncode == 0
+    (shell.folder / "data").rename(shell.folder / "moved")
+    for name, content in (("wrong", "3,4\n"), ("kept", "1,2\n")):
+        (shell.folder / name / "tiny").mkdir(parents=True)
+        shell.write(f"{name}/tiny/x.csv", content)
+    done = shell("replicate", "reads.isorun", "-n", "1", "--yes", "--data", "wrong")
+    assert done.returncode == 1
+    assert "FOLDER/data/tiny/x.csv or FOLDER/tiny/x.csv or FOLDER/x.csv" in done.stderr
+    told = replicated(shell, "reads.isorun", "-n", "2", "--data", "kept")
+    assert (told["verdict"], told["runs_made"]) == ("repeated", 2)
+    assert told["groups"][0]["why"] == "2 seeds run again gave the same numbers; weights were not seen"
+    assert "weights-unknown" in [one["code"] for one in told["warnings"]]
+
+
 def test_mistakes_are_plain_errors(other):
     for words in (
         ("none.isorun",),

@@ -94,3 +94,41 @@ def test_one_network_is_trained_shown_written_and_never_trained_twice(offline, t
     assert shown["runs"]["failed"] == 0
     assert shown["runs"]["finished"] > 0
     assert {"verdict", "tables", "scaled_down", "not_had", "warnings", "numbers"} <= set(shown)
+
+
+@pytest.mark.long
+def test_a_page_from_the_json_is_the_page_from_the_run(offline, tmp_path):
+    words = ("reproduce", "ase20", "--only", "lenet1", "--runs", "2")
+    made = offline(*words, "--html", "made.html", "--latex", "made.tex", "--markdown", "made.md", "--json")
+    assert made.returncode == 0, made.stderr
+    (tmp_path / "kept.json").write_text(made.stdout)
+    for record in sorted((tmp_path / ".isorun").rglob("*"), reverse=True):
+        record.unlink() if not record.is_dir() else record.rmdir()
+    again = offline(
+        *("reproduce", "--from", "kept.json", "--html", "again.html", "--latex", "again.tex", "--markdown", "again.md"),
+        "--figures",
+        "figures",
+    )
+    assert again.returncode == 0, again.stderr
+    for ending in ("html", "tex", "md"):
+        assert (tmp_path / f"again.{ending}").read_text() == (tmp_path / f"made.{ending}").read_text()
+    assert "<svg" in (tmp_path / "again.html").read_text()
+    assert list((tmp_path / "figures").glob("*.svg"))
+    assert json.loads(offline("reproduce", "--from", "kept.json", "--json").stdout) == json.loads(made.stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--from", "kept.json", "--runs", "3"), "--from runs nothing, so --runs says nothing"),
+        (("tacl18", "--from", "kept.json"), "kept.json is of another paper"),
+        (("--from", "gone.json"), "gone.json cannot be read"),
+    ],
+)
+def test_what_does_not_go_with_a_kept_page_is_refused(offline, tmp_path, words, said):
+    kept = {"paper": "ase20", "title": "T", "scale": "cpu", "page": {"version": 1, "verdict": ["It ran."]}}
+    (tmp_path / "kept.json").write_text(json.dumps(kept))
+    done = offline("reproduce", *words)
+    assert done.returncode in (1, 2)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

@@ -201,7 +201,7 @@ MISTAKES = {
     "no such label": (("summarize", "runs.csv", "--value", "value", "--where", "model=x"), 1, "base"),
     "decide without a study": (("decide", "none.toml"), 1, "there is no study file"),
     "pairs that are not named": (
-        ("power", "runs.csv", "--value", "value", "--by", "model", "--test", "wilcoxon", "--difference", "0.01"),
+        ("power", "runs.csv", "--value", "value", "--test", "wilcoxon", "--difference", "0.01"),
         1,
         "--pair",
     ),

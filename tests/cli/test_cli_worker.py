@@ -130,6 +130,17 @@ def test_other_code_is_refused_before_and_after_the_first_run(queued):
     assert (told["finished"], codes(told)) == (2, ["code-differs-here"])
 
 
+def test_nothing_is_asked_of_a_study_that_has_nothing_left(queued):
+    assert taken(queued("worker", "--json"))["finished"] == 4
+    (queued.folder / "train.sh").unlink()
+    told = taken(queued("worker", "--json"))
+    assert (told["finished"], told["warnings"]) == (0, [])
+    assert "nothing was left to take" in queued("worker").stdout
+    queued.write("study.toml", STUDY.replace("repeats = 2", "repeats = 3"))
+    taken(queued("run", "study.toml", "--queue", "--json"))
+    assert codes(taken(queued("worker", "--json"), code=1)), "now it is"
+
+
 def test_a_commit_is_held_against_the_one_of_the_queue(shell):
     def git(*words):
         identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")

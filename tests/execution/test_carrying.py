@@ -11,6 +11,7 @@ import threading
 import time
 from contextlib import closing
 from dataclasses import replace
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,7 +33,7 @@ from isorun.execution import (
     event_from_json,
     event_to_json,
 )
-from isorun.execution.assemble import ChangedFiles, CodeVersions, lost_record, read_record
+from isorun.execution.assemble import FILES, ChangedFiles, CodeVersions, lost_record, read_record, written_paths
 from isorun.execution.carrying import Workbench, Workshop, carry_out, watch
 from isorun.study import Environment, Sources
 from isorun.study.cells import Cell, Level
@@ -567,3 +568,45 @@ def test_what_isorun_itself_prints_into_the_folder_is_no_file_of_a_run(tmp_path)
         subprocess.run([sys.executable, "-c", asked], stdout=log, stderr=subprocess.STDOUT, check=True)
     assert (work / "run.log").read_text() == "epoch 1 acc: 0.25\n"
     assert (tmp_path / "found").read_text() == "metrics.log"
+
+
+def test_what_another_process_prints_into_the_folder_is_no_file_of_a_run(tmp_path):
+    """Another worker's `isorun worker … > w2.log`, and `isorun run … | tee run.log`."""
+    work, runs = tmp_path / "work", tmp_path / "store" / "runs" / "a"
+    work.mkdir()
+    runs.mkdir(parents=True)
+    (work / "metrics.log").write_text("epoch 1 acc: 0.5\n")
+    with (
+        (work / "w2.log").open("w") as log,
+        subprocess.Popen(["sh", "-c", "echo acc: 0.25; read line"], stdin=subprocess.PIPE, stdout=log) as other,
+        subprocess.Popen(["tee", str(work / "run.log")], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as tee,
+    ):
+        tee.stdin.write(b"acc: 0.75\n")
+        tee.stdin.flush()
+        until = time.monotonic() + 20
+        while not ((work / "w2.log").read_text() and (work / "run.log").exists() and (work / "run.log").read_text()):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        found = written_paths(work, runs, 0.0, {})
+        told = written_paths(work, runs, 0.0, {FILES: {str(work / "run.log"): {}}})
+        for process in (other, tee):
+            process.stdin.close()
+    assert [path.name for path in found] == ["metrics.log"]
+    assert sorted(path.name for path in told) == ["metrics.log", "run.log"]  # its own process says that it wrote there
+
+
+def test_the_time_of_a_run_begins_when_it_is_started_and_not_before(make_job, tmp_path, workshop, monkeypatch):
+    """By its start and its seconds runs are told apart that wrote to one file; a server may take long to get ready."""
+    start = workshop.launcher.start
+
+    def slow(ready):
+        time.sleep(1.0)
+        return start(ready)
+
+    monkeypatch.setattr(workshop.launcher, "start", slow)
+    (tmp_path / "run").mkdir()
+    written = tmp_path / "ckpt.pt"
+    job = make_job(("sh", "-c", f"sleep 0.2; echo x > {written}"))
+    record = carry_out(job, tmp_path / "run", Workbench(workshop, CPUS), lambda _event: None)
+    began = datetime.fromisoformat(record.started_at).timestamp()
+    assert began < written.stat().st_mtime <= began + record.wall_seconds + 0.05

@@ -3,18 +3,22 @@
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from isorun import stopping
 from isorun.errors import ExecutionError
 from isorun.execution import Resources, RowsLogged, event_to_json
-from isorun.execution.slurm import SlurmExecutor, element, ledger
+from isorun.execution.slurm import SlurmExecutor, commands, element, ledger
 from isorun.execution.slurm.commands import (
+    AccountingSilent,
     ArrayElement,
     ControllerSilent,
     JobEnd,
@@ -29,10 +33,12 @@ from isorun.execution.slurm.ledger import Ledger, RunPlace, carried, is_live, la
 from isorun.execution.slurm.settings import settings_of
 from isorun.execution.slurm.standing import standing
 from isorun.execution.slurm.watching import EventTail
+from isorun.store import Holder
 from isorun.store.checking import share
 from isorun.study.records import RunState
 from isorun.testing.executor_contract import job_for
 from isorun.testing.made_records import make_record
+from isorun.testing.memory_store import MemoryStore
 from isorun.worker.runfolder import write_own
 
 SQUEUE = """\
@@ -145,10 +151,45 @@ def test_where_squeue_has_forgotten_a_job_the_accounting_is_asked(programs):
     assert Slurm().end_of("7_0", "isorun-a") is None
 
 
+def test_an_accounting_that_was_away_for_a_moment_is_asked_again(programs, monkeypatch):
+    programs("scontrol", said="slurm_load_jobs error: Invalid job id specified", code=1)
+    programs("sacct", said="sacct: error: slurmdbd: Connection refused", code=1)
+    slurm = Slurm()
+    with pytest.raises(AccountingSilent):
+        slurm.end_of("7_0", "isorun-a")
+    programs("sacct", "7_0|FAILED|1:0|n1|isorun-a\n")
+    with pytest.raises(AccountingSilent):
+        slurm.end_of("7_0", "isorun-a")
+    now = time.monotonic()
+    monkeypatch.setattr(commands.time, "monotonic", lambda: now + 61)
+    assert slurm.end_of("7_0", "isorun-a") == JobEnd("FAILED", 1, 0, "n1", "")
+
+
+def test_an_accounting_that_stays_away_is_not_waited_for_without_end(programs, monkeypatch):
+    programs("scontrol", said="slurm_load_jobs error: Invalid job id specified", code=1)
+    programs("sacct", said="sacct: error: slurmdbd: Connection refused", code=1)
+    slurm, now = Slurm(), time.monotonic()
+    with pytest.raises(AccountingSilent):
+        slurm.end_of("7_0", "isorun-a")
+    monkeypatch.setattr(commands.time, "monotonic", lambda: now + 400)
+    assert slurm.end_of("7_0", "isorun-a") is None
+
+
 def test_a_machine_without_slurm_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ExecutionError, match="there is no SLURM on this machine"):
         Slurm()
+
+
+def test_commands_that_belong_to_no_cluster_are_not_taken_for_a_silent_controller(programs, tmp_path):
+    said = "scontrol: error: fetch_config: DNS SRV lookup failed\nfatal: Could not establish a configuration source"
+    programs("scontrol", said=said, code=1)
+    with pytest.raises(ExecutionError, match="belong to no cluster") as raised:
+        SlurmExecutor(tmp_path / "runs")
+    assert "SLURM_CONF" in raised.value.hint
+    programs("scontrol", said="slurm_load_partitions: Unable to contact slurm controller", code=1)
+    with pytest.raises(ExecutionError, match="controller does not answer"):
+        SlurmExecutor(tmp_path / "runs")
 
 
 @pytest.mark.parametrize(
@@ -558,6 +599,17 @@ def test_a_run_that_is_submitted_anew_leaves_no_secret_where_it_was(watched, pro
     assert "hunter2-and-more" not in texts_of(submission)
 
 
+def test_a_run_that_only_a_silent_accounting_knows_is_waited_for_and_holds_up_no_other(watched, programs):
+    executor, _ = watched()
+    (entry,) = executor._entries.values()
+    programs("scontrol", said="slurm_load_jobs error: Invalid job id specified", code=1)
+    programs("sacct", said="sacct: error: Unable to connect to slurmdbd", code=1)
+    assert executor._attempt(executor._gone, entry)
+    assert [type(trouble) for trouble in executor._troubles] == [AccountingSilent]
+    assert executor._is_open(entry)
+    assert not entry.fenced
+
+
 def test_a_run_does_not_begin_without_the_variables_of_its_shell(tmp_path, monkeypatch, capsys):
     submission = Ledger(tmp_path / "runs").write([job_for("", tmp_path)], {}, {"CUDA_HOME": "/opt/cuda"})
     (submission.folder / "environment.json").unlink()
@@ -587,3 +639,50 @@ def test_arrays_grow_again_when_the_queue_is_no_longer_full(watched, monkeypatch
     for _ in range(6):
         executor._submit_gathered()
     assert sizes == [8, 4, 2, 1, 2, 4]
+
+
+class HeldByAnother(MemoryStore):
+    """A store in which another process has the claim of a cell."""
+
+    def __init__(self, cell, pid, host):
+        super().__init__()
+        self._holder = Holder(cell, 1, host or socket.gethostname(), pid, "2026-01-01T00:00:00+00:00")
+
+    def claim_again(self, cell_id, attempt):
+        return None
+
+    def holders(self):
+        return [self._holder]
+
+
+class Canceller:
+    def __init__(self):
+        self.cancelled = []
+
+    def cancel(self, run_id):
+        self.cancelled.append(run_id)
+
+
+@pytest.mark.parametrize(
+    ("is_alive", "host", "told"),
+    [
+        (True, None, "1 asked to end, recorded by the isorun that waits for them"),
+        (False, None, "1 asked to end, of an isorun that is gone: not recorded before its claims have lapsed"),
+        (False, "another", "1 asked to end, recorded by the isorun that waits for them"),
+    ],
+)
+def test_who_stops_runs_is_not_told_that_an_isorun_waits_which_is_gone(tmp_path, is_alive, host, told):
+    process = subprocess.Popen(["sleep", "60"])
+    if not is_alive:
+        process.kill()
+        process.wait()
+    try:
+        job, executor = job_for("", tmp_path), Canceller()
+        one = SimpleNamespace(job=job, run_id=job.run_id)
+        done = stopping._ended([one], executor, HeldByAnother(job.cell.id, process.pid, host), "away")
+    finally:
+        process.kill()
+        process.wait()
+    assert executor.cancelled == [one.run_id]
+    assert str(done) == f"away: 0 ended and recorded, {told}"
+    assert (done.to_json()["orphaned"], done.to_json()["by_others"]) == ((0, 1) if is_alive or host else (1, 0))

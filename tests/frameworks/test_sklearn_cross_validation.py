@@ -123,6 +123,17 @@ def test_what_cannot_be_asked_is_refused_by_name(forest):
         forest.matrix("accuracy")
 
 
+def test_splits_of_the_same_sizes_with_other_examples_are_not_joined():
+    drawn = [cross_validate(DecisionTreeClassifier(), X, Y, cv=ShuffleSplit(3), seeds=2) for _ in range(2)]
+    assert drawn[0].sizes == drawn[1].sizes
+    with pytest.raises(isorun.IsorunError, match="split 0 of 'a' holds other examples than that of 'b'"):
+        joined(dict(zip("ab", drawn, strict=True)))
+    cv = [(train, test) for train, test in ShuffleSplit(3).split(X)]
+    masks = [(np.isin(range(len(X)), train), np.isin(range(len(X)), test)) for train, test in cv]
+    same = [cross_validate(DecisionTreeClassifier(), X, Y, cv=one, seeds=2) for one in (cv, masks)]
+    assert joined(dict(zip("ab", same, strict=True))).digests == same[0].digests
+
+
 def test_it_tells_itself_as_text_and_as_html(forest):
     assert str(forest).startswith("test_score: mean 0.")
     assert "3 seeds x 4 splits" in str(forest)

@@ -148,6 +148,28 @@ def test_an_answer_that_is_none_is_refused(lying, answer):
         Client(lying.url).offered(parse_wanted(f"{NAME}@3"))
 
 
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (("users",), {"users": [{"name": "ann"}]}),
+        (("users",), {"users": ["ann"]}),
+        (("tokens",), {"tokens": [{"number": 1}]}),
+        (("tokens",), {}),
+        (("audit",), {"lines": [{"line": 1}]}),
+        (("audit",), {"lines": [dict.fromkeys(("at", "user", "action", "subject", "details"), "x") | {"line": 1}]}),
+    ],
+)
+def test_lists_that_no_registry_would_tell_are_refused_and_not_asked_for_for_ever(lying, words, answer, capsys):
+    from isorun.cli.main import main
+
+    path = f"/api/{words[0]}?after=0" if words[0] == "audit" else f"/api/{words[0]}"
+    for asked in (path, "/api/audit?after=1"):
+        lying.say(asked, answer)
+    assert main(["registry", *words, "--registry", lying.url]) == 1
+    error = capsys.readouterr().err
+    assert "does not answer as a registry" in error or "the same lines of its log again" in error
+
+
 def test_an_answer_that_is_cut_is_a_plain_error_and_words_stay_on_their_line(lying):
     lying.answers["/api/me"] = (200, {"Transfer-Encoding": "chunked", "Content-Length": "9"}, b"zz\r\n{}")
     with pytest.raises(RegistryError, match="does not answer as a registry"):

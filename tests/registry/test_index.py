@@ -2,7 +2,7 @@
 
 import pytest
 
-from isorun.errors import PackageError, RegistryConflict, RegistryDenied, RegistryError, RegistryMissing
+from isorun.errors import InputError, PackageError, RegistryConflict, RegistryDenied, RegistryError, RegistryMissing
 from isorun.packages.names import parse_name, parse_wanted
 from isorun.registry import STRANGER
 from isorun.registry.verifying import verify_registry
@@ -146,6 +146,10 @@ def test_search_finds_all_words_and_takes_them_as_they_are(registry, who):
     assert found("", most=1) == ["lenet"]
     assert found("", after="carl/digits/lenet") == ["resnet56", "resnet_8"]
     assert found("x\x00\ud800") == []
+    assert found(" ".join(["resnet56", "cifar10"] * 20)) == ["resnet56"], "the same word again is no other"
+    with pytest.raises(InputError, match="too many words") as refused:
+        found(" ".join(f"cifar10 {number}" for number in range(20)))
+    assert (refused.value.found, refused.value.allowed[:8]) == ("21 different ones", "up to 20")
 
 
 def test_damaged_packages_are_refused_and_leave_nothing(registry, who):

@@ -6,6 +6,9 @@ from isorun.errors import InputError, NothingRecorded
 from isorun.registry import EVERYTHING, STRANGER
 from isorun.registry.opening import Registry
 from isorun.serving import registry_shelf
+from isorun.serving.kept import AnalysedStudy
+from isorun.serving.pages.home import home_page
+from isorun.serving.pages.study import study_page
 from isorun.serving.registry_shelf import RegistryShelf
 from isorun.testing.shelf_contract import ShelfContract
 from registries_made import package, push, viewers
@@ -66,6 +69,11 @@ class TestRegistryShelf(ShelfContract):
         push(self.registry, self.users["bob"], "bob/digits/again", package(3), replicates=address)
         entry = shelf.opened(name, EVERYTHING).entry
         assert (entry.tier, entry.replicated_by) == ("replicated", ("bob",))
+        study = shelf.opened(name, EVERYTHING)
+        page = study_page(AnalysedStudy(shelf.name, study, study.analysed()), {})
+        assert "replicated by bob" in page.facts
+        assert "replicated" not in page.facts
+        assert page.data["replicated_by"] == ["bob"]
         assert shelf.revision(name, EVERYTHING) != before
 
     def test_it_is_found_by_name_study_and_metric(self, shelf_and_name):
@@ -73,6 +81,25 @@ class TestRegistryShelf(ShelfContract):
         for text in ("digits", "toy", "accuracy"):
             assert [entry.name for entry in shelf.entries(EVERYTHING, text)] == [name]
         assert list(shelf.entries(EVERYTHING, "resnet")) == []
+
+    def test_the_first_page_says_when_it_was_pushed_and_where_to_log_in(self, shelf_and_name):
+        shelf, _ = shelf_and_name
+
+        def first_page(user):
+            viewer = self.users[user] if user else STRANGER
+            return home_page([(shelf, entry) for entry in shelf.entries(viewer)], {}, user)
+
+        for stranger in ("", "carl"):
+            page = first_page(stranger)
+            assert page.first[0].startswith(f"There is no package here that {stranger or 'everyone'} may see")
+            assert "isorun run" not in page.first[0]
+        assert first_page("").related == (("log in", "/login"),)
+        page = first_page("bob")
+        assert page.related == (("bob: log out", "/login"),)
+        (told,) = page.data["studies"]
+        assert f", pushed at {told['pushed_at'][:10]}" in page.first[0]
+        assert told["latest_run"] is None
+        assert "pushed" in [column.title for column in page.tables()["studies"].columns]
 
     def test_what_is_too_large_for_a_page_is_refused_with_the_way_to_it(self, shelf_and_name, monkeypatch):
         shelf, name = shelf_and_name

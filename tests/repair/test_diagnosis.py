@@ -361,5 +361,5 @@ def test_the_doctor_sends_searches_of_engines_to_isorun_repair(where, tmp_path, 
 
 def test_the_doctor_does_not_call_a_study_healthy_that_has_no_runs():
     study = isorun.Study("none", approaches={"a": ["true"]}, levels=["default"], metrics={"accuracy": "higher"})
-    with pytest.raises(NothingRecorded, match="no run of none has ended yet"):
+    with pytest.raises(NothingRecorded, match="no run of none is recorded yet"):
         isorun.doctor(study, store=MemoryStore())

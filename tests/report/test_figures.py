@@ -157,6 +157,14 @@ def test_what_chance_gives_a_class_lies_behind_its_dots(troubled):
     assert any("chance" in entry.label for entry in figure.legend)
 
 
+def test_groups_with_the_same_difference_in_a_class_do_not_hide_each_other(figures):
+    figure = figures["test_acc-classes"]
+    heights = {dot.series: dot.y for dot in figure.dots if round(dot.y) == 3}
+    assert len(heights) == 3
+    assert len(set(heights.values())) == 3
+    assert all(abs(height - 3) < 0.4 for height in heights.values())  # within the shade of chance of the class
+
+
 @pytest.mark.parametrize("width", [svg.NARROW, svg.WIDE])
 def test_every_word_of_a_figure_is_within_its_picture(any_result, width):
     for figure in study_view(any_result, figures=True).figures:

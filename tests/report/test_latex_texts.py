@@ -3,13 +3,17 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
 from isorun.analysis.descriptions import CheckedItem, EnvironmentDescription
+from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import Column, Table
 from isorun.report.environments import description_latex
 from isorun.report.latex import latex_text, render, render_table
+from isorun.study.design import Approach
+from record_builder import make_study, trained_records
 
 HOSTILE = r"C:\tmp\x_y^2 ~ 50% & #1 {a} $HOME <b> \input{/etc/passwd} 漢字 → ſ é \write18{ls}"
 
@@ -59,6 +63,17 @@ def test_every_table_of_a_report_fits_its_column(request, tmp_path, options, nam
     log = compiled(render(request.getfixturevalue(name)), tmp_path, options)
     assert "Output written" in log
     assert all(float(points) <= most for points in re.findall(r"Overfull .hbox \(([.\d]+)pt too wide\)", log))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not here")
+@pytest.mark.parametrize("options", ["", "twocolumn"])
+def test_long_names_fit_the_column_too(tmp_path, options):
+    name = "an_approach_with_a_very_long_name_that_nobody_would_type_twice"
+    declared = make_study(approaches={key: Approach(key, ("python", "train.py")) for key in (name, "short")})
+    result = replace(analyse_study(declared, trained_records(declared)), study=f"{name}/of a study")
+    log = compiled(render(result), tmp_path, options)
+    assert "Overfull" not in log
 
 
 def test_a_wide_table_is_continued_below_with_its_keys():

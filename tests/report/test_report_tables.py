@@ -4,7 +4,18 @@ import pytest
 
 from isorun.analysis.studies.group_result import GroupKey
 from isorun.analysis.studies.study_result import analyse_study
-from isorun.report import MOST_ROWS, Column, Table, html_parts, latex, markdown, without_constant_columns
+from isorun.report import (
+    MOST_ROWS,
+    Column,
+    Table,
+    html,
+    html_parts,
+    json_report,
+    latex,
+    markdown,
+    terminal,
+    without_constant_columns,
+)
 from isorun.report.study_tables import GROUP_COLUMNS, identical_tables, named_rows
 from isorun.study.cells import Level
 from record_builder import make_cell, make_record, make_study
@@ -72,3 +83,46 @@ def test_a_missing_digest_is_explained_and_a_missing_metric_is_not_taken_for_one
     identical = next(identical_tables(analyse_study(make_study(levels=(Level.FIXED_SEED,), repeats=5), runs)))
     assert [cells[-1] for cells in identical.rows] == ["—"]  # there is no metric, whatever the digests are
     assert any("no run left such a digest" in note for note in identical.notes) is told
+
+
+def seeds_run(*counts):
+    """A study in which the first seed ran so many times, the second so many, and so on."""
+    cells = [
+        make_cell(Level.FIXED_SEED, repeat, seed=seed) for seed, runs in enumerate(counts) for repeat in range(runs)
+    ]
+    runs = [make_record(cell, results={"test_acc": 0.9 + place / 1000}) for place, cell in enumerate(cells)]
+    study = make_study(levels=(Level.FIXED_SEED,), seeds=tuple(range(len(counts))), repeats=max(counts))
+    return analyse_study(study, runs)
+
+
+def test_where_no_seed_ran_twice_one_sentence_says_so_in_every_format():
+    result = seeds_run(1, 1, 1, 1, 1, 1)
+    said = "No seed ran twice, so nothing is known about identical runs; next: set repeats to 8 or more in the study"
+    texts = (
+        *(terminal.render(result, colour=False, width=80, full=full) for full in (False, True)),
+        html.render(result),
+        markdown.render(result),
+        latex.render(result),
+    )
+    for text in texts:
+        assert " ".join(text.split()).count(said) == 1
+        assert "distinct weights" not in text
+    (group,) = json_report.to_json(result)["groups"]
+    assert [(one["seed"], one["runs"]) for one in group["identical"]] == [(seed, 1) for seed in range(6)]
+
+
+def test_seeds_that_ran_once_beside_repeated_ones_share_a_row():
+    identical = next(identical_tables(seeds_run(3, 1, 1, 2)))
+    seed = [column.title for column in identical.columns].index("seed")
+    assert [row[seed : seed + 2] for row in identical.rows] == [("0", "3"), ("3", "2"), ("each of 2", "1")]
+    assert identical.rows[-1][seed + 2 :] == ("—",) * 4
+    assert identical.instead == ""
+
+
+def test_where_nothing_finished_there_is_no_table_of_identical_runs(nothing_finished):
+    assert "Identical runs" not in terminal.render(nothing_finished, colour=False, width=80, full=True)
+
+
+def test_a_table_has_rows_or_a_sentence_in_their_place():
+    with pytest.raises(ValueError, match="in place of rows"):
+        Table("t", "T", (Column("a"),), (("1",),), instead="nothing")

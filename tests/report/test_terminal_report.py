@@ -53,6 +53,15 @@ def test_the_first_look_fits_a_screen_and_names_what_it_leaves_out(sound):
     assert "Seconds to the epoch judged" in text.partition("With --full")[2]
 
 
+def test_full_shows_every_table_that_a_first_look_names(sound):
+    first = " ".join(terminal.render(sound, colour=False, width=80).partition("With --full: ")[2].split())
+    titles = re.findall(r"([^;.]+?) \(\d+ rows?\)", first.partition(". ")[0] + ".")
+    full = " ".join(terminal.render(sound, colour=False, width=80, full=True).split())
+    assert "Every finished run" in [title.strip() for title in titles]
+    assert [title for title in titles if title.strip() not in full] == []
+    assert "Not shown here" not in full
+
+
 def test_a_first_look_shows_what_failed_and_every_warning(troubled):
     text = " ".join(terminal.render(troubled, colour=False, width=80).split())
     assert "CUDA out of memory" in text
@@ -75,10 +84,11 @@ def test_the_widest_gap_is_held_against_chance(troubled):
     assert "on average with 1 example," in text
 
 
-def test_tables_left_out_are_named(sound):
+def test_tables_left_out_are_named(sound, monkeypatch):
+    monkeypatch.setattr(terminal, "_MOST_ROWS", 20)
     text = " ".join(terminal.render(sound, colour=False, width=80, full=True).split())
-    assert "Not shown here" in text
-    assert "test_acc of every class, judged at best-accuracy (10 rows)" in text
+    named = text.partition("Not shown here, but in the HTML, Markdown, LaTeX and JSON reports: ")[2]
+    assert named.startswith("Every finished run (24 rows)")
 
 
 def test_a_wide_table_is_continued_below_with_its_keys():

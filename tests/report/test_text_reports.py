@@ -30,6 +30,16 @@ def test_the_verdict_reads_as_people_speak(sound):
     assert deterministic.endswith("96.52 % in all 8 runs (sd 0); all 8 runs ended with the same weights, bit for bit.")
 
 
+def test_a_level_where_no_seed_ran_twice_is_in_no_headline():
+    study = make_study(seeds=(1, 2, 3, 4), repeats=1, levels=(Level.DEFAULT, Level.FIXED_SEED))
+    sentences = verdict(analyse_study(study, trained_records(study)))
+    assert [sentence.split(":")[0] for sentence in sentences] == [
+        "LeNet at level default",
+        "LeNet at level fixed-seed",
+    ]
+    assert not any("—" in sentence for sentence in sentences)
+
+
 def test_many_groups_have_headlines_only():
     approaches = {name: Approach(name, ("python", "train.py")) for name in ("a", "b", "c")}
     study = make_study(approaches=approaches)

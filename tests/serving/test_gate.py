@@ -15,7 +15,7 @@ from isorun import serving
 from isorun.cli import serve
 from isorun.errors import RegistryConflict, StoreError
 from isorun.registry import EVERYTHING, Scope, Viewer
-from isorun.serving import Door, Who, bodies
+from isorun.serving import EVERYONE, Door, bodies
 from isorun.serving.app import gated, own_doors
 from isorun.serving.gate import HEADERS, Gate, Reached, viewer_of
 from isorun.serving.sessions import cookie_name
@@ -51,16 +51,16 @@ def there_already():
 
 DOORS = [
     *own_doors(),
-    Door("/who", who_asks, Who.READ),
-    Door("/all", who_asks, Who.EVERYONE),
-    Door("/echo", echo, Who.EVERYONE, "POST", 1000),
-    Door("/echo", echo, Who.READ, "DELETE", 1000),
-    Door("/stream", streamed, Who.PUSH, "PUT", 5000, streamed=True),
-    Door("/open-stream", streamed, Who.EVERYONE, "PUT", 5000, streamed=True),
-    Door("/broken", broken, Who.EVERYONE),
-    Door("/unreadable", unreadable, Who.EVERYONE),
-    Door("/conflict", there_already, Who.EVERYONE),
-    Door("/studies/{name}", who_asks, Who.EVERYONE),
+    Door("/who", who_asks, Scope.READ),
+    Door("/all", who_asks, EVERYONE),
+    Door("/echo", echo, EVERYONE, "POST", 1000),
+    Door("/echo", echo, Scope.READ, "DELETE", 1000),
+    Door("/stream", streamed, Scope.PUSH, "PUT", 5000, streamed=True),
+    Door("/open-stream", streamed, EVERYONE, "PUT", 5000, streamed=True),
+    Door("/broken", broken, EVERYONE),
+    Door("/unreadable", unreadable, EVERYONE),
+    Door("/conflict", there_already, EVERYONE),
+    Door("/studies/{name}", who_asks, EVERYONE),
 ]
 
 

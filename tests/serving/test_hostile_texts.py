@@ -86,6 +86,7 @@ class Shelf:
     """A shelf whose title is the text."""
 
     name = "lab"
+    is_registry = False
 
     def __init__(self, title):
         self.title = title

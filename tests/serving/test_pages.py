@@ -66,6 +66,27 @@ def test_every_page_is_there_as_html_json_and_csv(client, address):
     assert {len(row) for row in rows} == {len(rows[0])}
 
 
+@pytest.mark.parametrize("page", ["runs", "study"])
+def test_runs_as_csv_have_all_digits_of_what_was_judged(client, page):
+    rows = list(csv.DictReader(io.StringIO(client.get(f"{STUDY}/{page}.csv").body.decode())))
+    groups = client.get(f"{STUDY}/study.json").json["groups"]
+    judged = {one["run_id"]: one for group in groups for one in group["selections"][0]["runs"]}
+    assert {row["run"] for row in rows} == set(judged)
+    for row in rows:
+        one = judged[row["run"]]
+        assert {name: float(row[name]) for name in one["values"]} == one["values"]
+        assert row["seed"] == ("" if one["seed"] is None else str(one["seed"]))
+        assert row["epoch"] == str(int(one["epoch"]))
+        assert row["weights"] == one["weights"]
+
+
+def test_what_a_study_does_not_have_is_said_to_be_missing_in_it(client):
+    for place, what in (("runs/nothing", "has no such run"), ("searches", "no search was kept")):
+        answer = client.get(f"{STUDY}/{place}")
+        assert answer.status == 404
+        assert what in answer.json["error"]["what"]
+
+
 def test_a_run_has_a_page_with_its_values_curve_digests_log_and_command(client, runs):
     run = next(one["run"] for one in runs if one["state"] == "finished")
     page = page_of(client, f"{STUDY}/runs/{run}")
@@ -141,11 +162,33 @@ def test_the_address_of_a_page_is_its_state(client):
         ("/shelves/lab0/..%2f..%2fetc/passwd/study", 404),
         ("/static/nothing.css", 404),
         ("/leaderboard", 400),
+        ("/leaderboard?" + "&".join(["of=lab0/board"] * 51), 400),
+        ("/shelves/lab0/board/leaderboard?of=lab0/optimizers", 400),
+        (f"{STUDY}/compare?marign=0.5", 400),
+        (f"{STUDY}/study?table=every-run", 400),
+        ("/home?luck=1", 400),
     ],
 )
 def test_what_is_not_there_is_refused_and_never_fails(client, address, status):
     for kind in ("text/html", "application/json"):
         assert client.get(address, headers={"accept": kind}).status == status
+
+
+def test_a_word_that_a_page_does_not_know_is_refused_with_those_that_it_knows(client):
+    error = client.get(f"{STUDY}/compare.json?marign=0.5").error
+    assert (error["found"], "did you mean 'margin'?" in error["allowed"]) == ("marign", True)
+
+
+@pytest.mark.parametrize("address", PAGES.values(), ids=PAGES)
+def test_what_a_page_links_and_asks_for_is_what_its_server_knows(client, address):
+    page = page_of(client, address)
+    links = {one.attributes.get("href", "") for one in page.named("a")}
+    inside = sorted(one for one in links if one.startswith("/") and "?" in one)
+    fields = [*page.named("input"), *page.named("select")]
+    asked = "&".join(f"{one.attributes['name']}=" for one in fields if one.attributes.get("name", "q") != "q")
+    for wanted in (*inside, f"{address.partition('?')[0]}?{asked}"):
+        answer = client.get(wanted)
+        assert answer.status == 200 or "no such thing" not in answer.body.decode(), wanted
 
 
 def test_strangers_see_no_study_of_a_store_or_package(shown_places):
@@ -188,8 +231,23 @@ def test_a_verdict_has_a_word_an_icon_and_what_it_rests_on(client):
 
 def test_the_same_runs_twice_are_no_evidence(client):
     told = client.get(ending(PAGES["compare-package"], "json")).json
-    assert told["verdict"] == "undecided"
-    assert any("the same, recorded once" in text for text in told["not_comparable"])
+    assert told["verdict"] is None
+    assert any("recorded once, and on both sides" in text for text in told["not_comparable"])
+    anyway = client.get(f"{ending(PAGES['compare-package'], 'json')}&anyway=yes").json
+    assert anyway == told, "whatever is said"
+
+
+def test_a_board_of_a_store_and_its_package_counts_their_runs_once(client):
+    page = page_of(client, "/leaderboard?of=lab0/optimizers&of=packages/optimizers")
+    alone = client.get("/leaderboard.json?of=lab0/optimizers").json
+    both = client.get("/leaderboard.json?of=lab0/optimizers&of=packages/optimizers").json
+    assert len(both["approaches"]) == len(alone["approaches"])
+    assert "recorded once" in page.shown
+
+
+def test_the_environments_of_a_package_are_typed_with_it(client):
+    page = page_of(client, "/shelves/packages/optimizers/environments")
+    assert re.search(r"isorun env diff \S+ \S+ --store \S+\.isorun", page.shown)
 
 
 def test_files_of_pages_are_kept_for_good_and_named_by_their_content(client):
@@ -214,9 +272,32 @@ def test_a_store_without_runs_says_so(tmp_path):
 def test_what_is_not_comparable_has_no_verdict_unless_it_is_asked_for_anyway(client):
     address = f"{STUDY}/compare.json?a=adam,default,default,fixed-seed&b=sgd,default,default,default&with=lab0/board"
     told = client.get(address).json
-    assert told["verdict"] == "undecided"
+    assert told["verdict"] is None
     assert any("different levels" in text for text in told["not_comparable"])
     anyway = client.get(f"{address}&anyway=yes").json
+    assert anyway["verdict"] in {"A better", "undecided"}
     assert anyway["not_comparable"] == told["not_comparable"]
     assert not any(one["voids"] for one in anyway["warnings"] if one["code"] == "other-level")
     assert client.get(f"{STUDY}/compare.json").json["not_comparable"] == []
+
+
+def test_a_board_of_several_studies_has_the_groups_that_are_asked_for(client):
+    several = "of=lab0/board&of=lab0/optimizers"
+    asked = client.get(f"/leaderboard.json?{several}&approach=adam&level=default").json
+    assert asked["approaches"]
+    assert all("adam" in one["approach"] or ":" not in one["approach"] for one in asked["approaches"])
+    every = client.get(f"/leaderboard.json?{several}").json
+    assert len(asked["approaches"]) < len(every["approaches"])
+    page = page_of(client, f"/leaderboard?{several}&approach=lamb")
+    assert "optimizers: there is no such approach (lamb)" in page.shown
+    refused = client.get(f"/leaderboard?{several}&approach=adamm")
+    assert refused.status == 400
+    assert "adam" in refused.body.decode()
+
+
+def test_a_name_at_the_head_of_a_sentence_stays_as_it_was_written(client):
+    told = client.get(ending(PAGES["compare-package"], "json")).json
+    name = told["why"].split()[0]
+    assert name.islower()
+    page = page_of(client, PAGES["compare-package"])
+    assert told["why"][:60] in page.shown.replace("\N{NO-BREAK SPACE}", " ")

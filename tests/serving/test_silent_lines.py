@@ -1,13 +1,15 @@
 """The server at a socket: lines on which nothing comes, or never a whole request, keep nobody out."""
 
+import contextlib
 import socket
 import threading
 import time
 
 import pytest
 import uvicorn
+from starlette.responses import Response
 
-from isorun.serving import app
+from isorun.serving import EVERYONE, Door, app
 from isorun.serving.gate import Reached
 
 
@@ -15,9 +17,11 @@ from isorun.serving.gate import Reached
 def port(monkeypatch):
     monkeypatch.setattr(app, "_HEADER_SECONDS", 0.3)
     monkeypatch.setattr(app, "_MOST_AT_ONCE", 4)
+    monkeypatch.setattr(app, "_UNREAD_SECONDS", 0.5)
     with app.bound("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
-        gate = app.gated(app.own_doors(), Reached.at([f"http://127.0.0.1:{port}"]))
+        large = Door("/large", lambda _: Response(b"x" * 2**25), EVERYONE, plain=True)
+        gate = app.gated([*app.own_doors(), large], Reached.at([f"http://127.0.0.1:{port}"]))
         server = uvicorn.Server(app.settings_of(gate))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
@@ -57,3 +61,24 @@ def test_a_line_is_used_again_and_cut_when_its_next_request_does_not_come(port):
             assert asked(line, port) == b"HTTP/1.1 200 OK"
         line.sendall(b"GET /hea")
         assert line.recv(1) == b""
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux alone cuts such lines")
+def test_lines_on_which_nobody_reads_an_answer_are_cut_and_others_are_heard(port):
+    lines = [connected(port) for _ in range(4)]
+    for line in lines:
+        line.sendall(f"GET /large HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+    heard, end = b"", time.monotonic() + 30
+    while heard != b"HTTP/1.1 200 OK" and time.monotonic() < end:
+        time.sleep(0.2)
+        with connected(port) as line, contextlib.suppress(OSError):
+            heard = heard_of(line, port)
+    assert heard == b"HTTP/1.1 200 OK"
+    for line in lines:
+        line.close()
+
+
+def heard_of(line, port):
+    """The first line of the answer, whatever that is; empty where the line was cut."""
+    line.sendall(f"GET /health HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+    return line.recv(2**16).split(b"\r\n")[0]

@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from forged_signatures import with_signature_of
 
-from isorun.errors import PackageError
+from isorun.errors import InputError, PackageError
+from isorun.share import keys
 from isorun.share.at_hand import pinned
 from isorun.share.code import Code
 from isorun.share.packing import Content, write_package
+from isorun.share.replaying import replay
 from isorun.share.replicating import replicate
 from isorun.study.design import Approach, Environment, Study
 from isorun.testing.made_records import make_cell, make_record
@@ -31,15 +34,16 @@ def seen(path, **options):
     return [f"{name}: {text}" for name, text in plans[0].lines()]
 
 
-def packed(folder, records, **environment):
+def packed(folder, records, *, name="evil", signing=None, **environment):
     study = Study(
         name="forged",
         approaches={"lenet": Approach("lenet", ("sh", "-c", "true"))},
         metrics={"accuracy": "higher"},
         environments={"default": Environment("default", **environment)},
     )
-    write_package(Content(study, sorted(records, key=lambda one: one.cell.id), Code()), folder / "evil.isorun")
-    return folder / "evil.isorun"
+    path = folder / f"{name}.isorun"
+    write_package(Content(study, sorted(records, key=lambda one: one.cell.id), Code()), path, signing)
+    return path
 
 
 def test_contents_that_differ_under_one_name_are_all_shown(tmp_path):
@@ -82,3 +86,59 @@ def test_an_installer_is_told_names_and_versions_alone(name, version, python):
     inside = {"python": {"version": python}, "packages": {name: version}}
     with pytest.raises(PackageError):
         pinned(make_record(make_cell(1), environment={"effective": inside}))
+
+
+def test_what_a_replay_runs_sets_and_imports_is_shown_before_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cell = replace(
+        make_cell(1), command=("sh", "-c", "true"), environment_content={"python": "./evil", "env": {"PYTHONPATH": "x"}}
+    )
+    record = make_record(cell)
+    shown = []
+
+    def confirm(lines):
+        shown.extend(f"{name}: {text}" for name, text in lines)
+        raise Stopped
+
+    path = packed(tmp_path, [record], preload=("hidden",))
+    with pytest.raises(Stopped):
+        replay(record.run_id, store=str(path), confirm=confirm)
+    assert shown[0].endswith(f"signature: unsigned), run {record.run_id}")
+    assert shown[1:] == [
+        "command: sh -c true",
+        "variable: PYTHONPATH=x",
+        "environment: default: python ./evil; imports hidden",
+    ]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["evil.isorun"], "nothing was put anywhere"
+
+
+@pytest.mark.parametrize("anyway", [False, True])
+def test_a_package_whose_signature_does_not_fit_is_neither_replayed_nor_replicated(tmp_path, monkeypatch, anyway):
+    pytest.importorskip("cryptography")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    signing = keys.signer(keys.new_key()[0])
+    records = [make_record(make_cell(seed)) for seed in (1, 2)]
+    packed(tmp_path, records, name="whole", signing=signing)
+    packed(tmp_path, records[:1], name="other", signing=signing)
+    path = tmp_path / "forged.isorun"
+    path.write_bytes(with_signature_of(tmp_path / "whole.isorun", tmp_path / "other.isorun"))
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(InputError, match="the signature of the package does not fit"):
+        replay(records[0].run_id, store=str(path), anyway=anyway)
+    with pytest.raises(InputError, match="the signature of the package does not fit"):
+        replicate(path, anyway=anyway)
+    assert sorted(tmp_path.iterdir()) == before, "nothing was made"
+
+
+def test_a_run_of_a_package_in_a_registry_is_replayed_from_the_file_that_is_fetched(tmp_path, monkeypatch):
+    record = make_record(make_cell(1))
+    path, asked = packed(tmp_path, [record]), []
+    monkeypatch.setattr("isorun.registries.fetched", lambda text: asked.append(text) or path)
+
+    def confirm(lines):
+        raise Stopped(lines[0][1])
+
+    with pytest.raises(Stopped, match=r"evil\.isorun"):
+        replay(record.run_id, store="registry:lab/a/b@1", confirm=confirm)
+    assert asked == ["registry:lab/a/b@1"]

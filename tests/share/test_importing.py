@@ -16,7 +16,7 @@ from isorun.share import exporting
 from isorun.share.exporting import export_runs
 from isorun.share.foreign_records import tracked_of
 from isorun.share.importing import import_runs
-from isorun.share.telling_apart import ToldApart
+from isorun.share.telling_apart import ToldApart, seed_parameter
 from isorun.share.trackers import Chosen, TrackedRun, WrittenRuns, opened_tracker
 from isorun.share.trackers.mlflow import Mlflow
 from isorun.share.trackers.own_packages import asked_of_package
@@ -291,7 +291,11 @@ def test_the_next_commands_ask_for_the_same_runs_and_are_not_refused(database, s
     assert words == ["isorun", "import", place, *chosen, "--seed", "PARAMETER", "--name", "NAME"]
     with pytest.raises(InputError, match="another --seed"):
         imported(database, store, approach="model", seed="lr")
-    imported(database, store, approach="model", seed="lr", name="by-lr")
+    by_lr = imported(database, store, approach="model", seed="lr", name="by-lr")
+    (unknown,) = [one for one in by_lr.conditions if one.code == "units-unknown"]
+    assert "(lr is no whole number from 0 on: 0.1" in unknown.message
+    assert "--seed ANOTHER" in unknown.next_step
+    assert "--seed PARAMETER" not in unknown.next_step
 
 
 def test_a_parameter_called_experiment_or_name_tells_configs_apart():
@@ -325,3 +329,23 @@ def test_states_of_other_tools_tables_are_understood(tmp_path):
     table.write_text("run_id,state,metrics.value\n0,COMPLETE,1\n1,PRUNED,2\n2,FAIL,3\n3,RUNNING,4\n")
     states = [run.state for run in opened_tracker(f"csv:{table}").read(Chosen())]
     assert states == [RunState.FINISHED, RunState.INTERRUPTED, RunState.FAILED, None]
+
+
+@pytest.mark.parametrize("as_kept", [float, lambda seed: f"{seed}.0", str])
+def test_a_seed_that_is_kept_as_a_decimal_is_a_seed(as_kept):
+    """TensorBoard keeps all numbers as 64-bit floats, and a table with a gap in its column does."""
+    runs = [
+        TrackedRun((f"{seed}-{width}",), "e", params={"width": width, "seed": as_kept(seed)})
+        for seed in (0, 3)
+        for width in (8, 32)
+    ]
+    assert seed_parameter(runs) == "seed"
+    told = ToldApart(seed="seed")
+    assert [told.seed_of(run) for run in runs] == [0, 0, 3, 3]
+    told.learn(runs)
+    assert list(told.configs) == ["width=8", "width=32"]
+
+
+@pytest.mark.parametrize("value", [0.5, "nan", "inf", -1.0, 1e300, True, "1.5"])
+def test_what_is_no_whole_number_is_no_seed(value):
+    assert seed_parameter([TrackedRun(("r",), "e", params={"seed": value})]) == ""

@@ -9,6 +9,7 @@ from isorun.errors import InputError
 from isorun.share import keys
 from isorun.share.looking import INVALID, TRUSTED, UNKNOWN_KEY, verify
 from isorun.share.packing import pack
+from isorun.workflow import analyse_runs
 
 pytest.importorskip("cryptography")
 
@@ -41,6 +42,9 @@ def test_a_package_is_valid_for_who_trusts_its_key_and_unknown_for_others(tmp_pa
     assert verify(tmp_path / "a.isorun").signature == UNKNOWN_KEY
     assert verify(tmp_path / "a.isorun").signature == UNKNOWN_KEY  # it was seen before, which is no trust
     keys.trust(made, "lab")
+    trusted = path.with_name("trusted.keys")
+    assert stat.S_IMODE(trusted.stat().st_mode) == 0o600
+    assert sorted(one.name for one in trusted.parent.iterdir()) == ["signing.key", "trusted.keys"]
     found = verify(tmp_path / "a.isorun")
     assert (found.signature, found.by.name) == (TRUSTED, "lab")
     keys.forget("lab")
@@ -58,6 +62,9 @@ def test_a_signature_of_another_package_is_invalid(tmp_path):
     swapped = tmp_path / "c.isorun"
     swapped.write_bytes(with_signature_of(tmp_path / "a.isorun", tmp_path / "b.isorun"))
     assert verify(swapped).signature == INVALID
+    told = [one for one in analyse_runs(swapped).conditions if one.code == "signature-invalid"]
+    assert [one.next_step for one in told] == [f"isorun verify {swapped} looks at everything"]
+    assert not any(one.code == "signature-invalid" for one in analyse_runs(tmp_path / "a.isorun").conditions)
     stripped = tmp_path / "d.isorun"
     stripped.write_bytes(with_signature_of(tmp_path / "a.isorun", None))
     assert verify(stripped).signature == "unsigned"

@@ -11,6 +11,7 @@ import pytest
 from recorded_study import STUDY, TRAIN, recorded_study
 
 from isorun import questions, workflow
+from isorun.comparing import compare_with
 from isorun.errors import InputError, NothingRecorded, StoreError
 from isorun.packages.opened import PackageStore
 from isorun.packages.reading import open_package
@@ -19,6 +20,7 @@ from isorun.share import packing
 from isorun.share.looking import NONE, verify
 from isorun.share.packing import pack
 from isorun.share.plain import packed_from, write_plain
+from isorun.share.replicating import replicate
 from isorun.store.copying import copy
 from isorun.study.records import record_digest
 
@@ -248,3 +250,29 @@ def test_a_table_that_nobody_of_us_wrote_becomes_a_package(tmp_path):
     (folder / "runs.csv").write_text("approach,seed,result.acc\na,x,1\n")
     with pytest.raises(InputError, match="cannot be read"):
         packed_from(folder, tmp_path / "t.isorun")
+
+
+def _table(folder, values, repeat=1):
+    folder.mkdir()
+    rows = [f"base,{seed},{repeat},{value}\n" for seed, value in enumerate(values, 1)]
+    (folder / "runs.csv").write_text("approach,seed,repeat,result.acc\n" + "".join(rows))
+    return packed_from(folder, folder.with_suffix(".isorun")).path
+
+
+def test_a_table_whose_repeats_count_from_1_is_whole_and_nobody_is_told_to_run_more_of_it(tmp_path):
+    package = _table(tmp_path / "theirs", (0.91, 0.92, 0.9))
+    result = workflow.analyse(package)
+    assert [group.planned for group in result.groups] == [3]
+    assert result.conditions
+    assert not [one for one in result.conditions if "isorun run" in one.next_step or "run again" in one.next_step]
+    with pytest.raises(InputError, match="imported: isorun did not make them"):
+        replicate(package, folder=tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+
+
+def test_two_tables_with_the_same_seeds_and_other_values_are_compared_and_one_with_itself_is_not(tmp_path):
+    mine = _table(tmp_path / "mine", (0.91, 0.92, 0.9, 0.93, 0.94))
+    theirs = _table(tmp_path / "theirs", (0.81, 0.82, 0.8, 0.83, 0.84))
+    assert compare_with(mine, theirs).to_json()["n_a"] == 5
+    with pytest.raises(InputError, match="the baseline's own"):
+        compare_with(mine, mine)

@@ -128,6 +128,9 @@ def test_mlflow_opens_what_was_exported(left, tmp_path):
     command = [interpreter("mlflow"), "-c", asked, f"sqlite:///{tmp_path}/m.db"]
     told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert done.runs == len(told) == 5
+    again = export_runs("mlflow", "digits", to=f"sqlite:///{tmp_path}/m.db", store=store, python=interpreter("mlflow"))
+    assert (again.runs, again.there) == (0, 5)
+    assert json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout) == told
     for model, seed in known.RUNS:
         assert told[known.name(model, seed)] == known.rows(model, seed)[-1]["val_acc"]
 

@@ -264,13 +264,18 @@ def test_what_cannot_be_opened_says_what_to_do(postgres: Server, database: str):
         with pytest.raises(StoreError, match="permission denied for table cells"):
             readable.claim("a")
     for url, hint in {
-        postgres.url("nowhere"): "createdb -h 127.0.0.1 -p",
+        postgres.url("nowhere"): f"createdb -h 127.0.0.1 -p {postgres.port} -U isorun nowhere",
         postgres.url(user="nobody"): "~/.pgpass",
+        postgres.url(user="nobody:geheim"): "user and password of the address do not fit",
         postgres.url(port=1): "pg_isready -h 127.0.0.1 -p 1",
+        f"{postgres.url()}?sslmode=require": "?sslmode=",
     }.items():
         with pytest.raises(StoreError, match="cannot be opened") as raised:
             opened(url)
         assert hint in raised.value.hint
+    with pytest.raises(StoreError) as raised:
+        opened(postgres.url(port="first"))
+    assert raised.value.allowed == "postgresql://user@host:5432/database"
     for wrong in ("postgresql://u:ge%heim@h/db", "postgresql://u:geheim@[h/db", "postgresql://u:geheim@h/db?what=1"):
         with pytest.raises(StoreError, match="cannot be opened") as raised:
             opened(wrong)

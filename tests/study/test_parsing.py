@@ -164,7 +164,7 @@ def test_missing_and_unreadable_files_are_named(tmp_path):
     with pytest.raises(StudyError, match="is a folder"):
         load_study(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b"name = '\xff'")
-    with pytest.raises(StudyError, match="cannot be read"):
+    with pytest.raises(StudyError, match="is no study file, which is a text"):
         load_study(tmp_path / "latin.toml")
 
 

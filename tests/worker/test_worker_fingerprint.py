@@ -24,6 +24,37 @@ def distribution(folder, name, version, module):
     (information / "top_level.txt").write_text(f"{module}\n")
 
 
+def test_what_another_process_keeps_meanwhile_is_seen(kept, tmp_path):
+    path = str(tmp_path)
+    before = Cache("facts")
+    before.put(path, "first", 1)
+    before.save()
+    assert Cache("facts").get(path, "first") == 1
+    written = "import sys; from isorun.worker.fingerprint import Cache; c = Cache('facts'); "
+    written += "c.put(sys.argv[1], 'second', 2); c.save()"
+    subprocess.run([sys.executable, "-c", written, path], check=True)
+    assert Cache("facts").get(path, "second") == 2
+
+
+def test_what_is_not_saved_stays_with_who_put_it(kept, tmp_path):
+    Cache("facts").save()
+    first = Cache("facts")
+    first.put(str(tmp_path), "now", 1)
+    first.save()
+    one = Cache("facts")
+    one.put(str(tmp_path), "later", 2)
+    assert Cache("facts").get(str(tmp_path), "later") is None
+
+
+def test_a_fork_server_looks_ahead_also_where_a_part_cannot_be_read(kept, monkeypatch):
+    def unreadable():
+        raise OSError("no such file")
+
+    monkeypatch.setattr(fingerprint, "_cpu_model", unreadable)
+    fingerprint.look_ahead()
+    assert fingerprint.effective_environment(None)["cpu"] == {"unreadable": "OSError: no such file"}
+
+
 def test_a_value_is_kept_as_long_as_its_file_is_the_same(kept, tmp_path):
     path = str(tmp_path)
     cache = Cache("facts")

@@ -185,7 +185,7 @@ def _packages(inside: Mapping[str, Any], found: Mapping[str, Any]) -> CheckedIte
             "packages", MISSING, "no package is known", "run with isorun's worker: start Python without -I or -S"
         )
     detail = f"versions of {some(len(imported), 'imported package')}, which nothing pins"
-    pinned = 'an environment of packages ([environments.NAME] requirements = ["…=="], or lock = "…")'
+    pinned = 'an environment of packages ([environments.NAME] packages = ["…=="], or lock = "…")'
     return CheckedItem("packages", IN_PART, detail, pinned)
 
 

@@ -108,6 +108,7 @@ RULES: Final = (
     FactRule(r"platform\.os", COSMETIC, "a name: the libraries in it are told apart by themselves"),
     FactRule(r"python\.executable|made\.(python|packages_made_by)|where\..*|environment", COSMETIC,
              "a path or a name"),
+    FactRule(r"requested\.isolated\..*", COSMETIC, "how a copy of the folder was made; its files have digests"),
     FactRule(r"withheld values", COSMETIC, "secrets are told apart by a key of their store: two stores differ always"),
     FactRule(r"started", COSMETIC, "the time"),
     FactRule(r"work\.(first_step\.)?(cpu_)?seconds", COSMETIC, "a time that was measured, and no cause of one"),

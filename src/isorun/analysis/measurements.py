@@ -21,6 +21,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +31,17 @@ import numpy.typing as npt
 from isorun.analysis.samples import FloatArray, require_moderate
 from isorun.errors import InputError, MissingExtra, known_names
 
-__all__ = ["Columns", "Group", "Measurements", "Values", "columns_of_rows", "natural_order", "read_file", "read_table"]
+__all__ = [
+    "Columns",
+    "Group",
+    "Measurements",
+    "Values",
+    "columns_of_rows",
+    "is_list_of_numbers",
+    "natural_order",
+    "read_file",
+    "read_table",
+]
 
 Columns = dict[str, npt.NDArray[Any]]
 Lines = npt.NDArray[np.int64]
@@ -359,6 +370,15 @@ class Group:
     def name(self) -> str:
         """The labels in one word, as they are given on the command line."""
         return ",".join(self.labels.values())
+
+
+def is_list_of_numbers(data: Any) -> bool:
+    """A list, an array or a series of one dimension, as against tables, whose rows have names for their cells."""
+    shape = getattr(data, "shape", None)
+    if shape is not None:
+        return len(shape) == 1
+    is_list = isinstance(data, Sequence) and not isinstance(data, str)
+    return is_list and all(isinstance(item, Real) and not isinstance(item, bool) for item in data)
 
 
 def read_table(source: Any) -> Measurements:

@@ -9,6 +9,7 @@ Corrections for several tests at once (R's `p.adjust`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -31,6 +32,7 @@ __all__ = [
     "has_ties",
     "higher_is_better",
     "is_constant",
+    "mean_of",
     "midranks",
     "oriented",
     "recentred",
@@ -120,6 +122,23 @@ def require_moderate(sample: FloatArray, name: str) -> None:
             allowed=f"values up to {_LARGEST:g}",
             hint="such a run has diverged: look at it by itself",
         )
+
+
+def mean_of(values: FloatArray | Sequence[float]) -> float:
+    """The mean of one or more finite numbers, the same to the last bit in whatever order they come.
+
+    All that shows the mean of runs takes it from here: what numpy makes of a sum depends on the order of its terms, and
+    a mean that lies on the edge of two roundings then has two texts. Equal values have exactly their value as mean.
+    """
+    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    low, high = min(listed), max(listed)
+    if low == high:
+        return float(low)
+    try:
+        mean = math.fsum(listed) / len(listed)
+    except OverflowError:  # the sum, not the mean: powers of two scale exactly
+        mean = math.ldexp(math.fsum(math.ldexp(value, -64) for value in listed) / len(listed), 64)
+    return min(max(mean, low), high)  # of neighbours, two roundings could lead past both
 
 
 def recentred(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -41,6 +41,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     about = "what runs are judged by; of a table without metrics.X, its columns with results; may be repeated"
     parser.add_argument("--metric", dest="metrics", action="append", metavar="NAME[:lower|:higher]", help=about)
     parser.add_argument("--update", action="store_true", help="take runs that grew since as they are now")
+    parser.add_argument("--deleted", action="store_true", help="take runs that were deleted in MLflow, too")
     parser.add_argument("--python", metavar="PATH", help="an interpreter that has aim, for aim:FOLDER")
     parser.add_argument("--store", metavar="FOLDER|URL", help="where records are kept (default: .isorun here)")
     cli.declare_json(parser)
@@ -62,6 +63,7 @@ def execute(options: argparse.Namespace) -> int:
         update=options.update,
         python=options.python or "",
         progress=cli.tell,
+        deleted=options.deleted,
     )
     if options.json:
         cli.print_json(found.to_json())

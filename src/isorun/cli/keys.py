@@ -26,7 +26,7 @@ _ACTIONS = {"new": 0, "show": 0, "list": 0, "trust": 2, "forget": 1}
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    parser.add_argument("action", choices=tuple(_ACTIONS), help="what to do")
+    parser.add_argument("action", nargs="?", default="list", choices=tuple(_ACTIONS), help="what to do (default: list)")
     parser.add_argument("words", nargs="*", metavar="NAME", help="trust: a name, and the key or a file; forget: a name")
     parser.add_argument("--out", metavar="FILE", help="new: the file of the private key")
     cli.declare_json(parser)
@@ -58,7 +58,11 @@ def execute(options: argparse.Namespace) -> int:
         keys.forget(options.words[0])
         return _tell(options, [], f"{options.words[0]} is trusted no more")
     trusted = keys.trusted_keys()
-    return _tell(options, trusted, f"{len(trusted)} keys are trusted" if trusted else "no key is trusted")
+    return _tell(options, trusted, _trusted_words(len(trusted)))
+
+
+def _trusted_words(count: int) -> str:
+    return "no key is trusted" if not count else "1 key is trusted" if count == 1 else f"{count:,} keys are trusted"
 
 
 def _tell(options: argparse.Namespace, found: list[PublicKey] | tuple[PublicKey, ...], said: str) -> int:

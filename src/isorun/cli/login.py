@@ -3,6 +3,7 @@
 isorun login https://isorun.lab.org                      asks for the token, without showing it
 isorun login https://isorun.lab.org --token-file FILE    reads it from a file; - is the standard input
 isorun login http://127.0.0.1:8008 --set-up ann          the first user of a new registry, with its one-time token
+isorun login --token-file -                              in CI, where ISORUN_REGISTRY names the registry
 isorun login https://isorun.lab.org --forget             keeps the token no more
 
 The token comes from whoever administrates the registry. It is kept in ~/.config/isorun, readable for you alone, sent to
@@ -14,9 +15,13 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from isorun import cli
 from isorun.errors import InputError, RegistryDenied, harmless
+
+if TYPE_CHECKING:
+    from isorun.registries import Client
 
 __all__ = ["declare", "execute"]
 
@@ -25,7 +30,8 @@ _LONGEST = 200
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    parser.add_argument("url", metavar="URL", help="the registry, such as https://isorun.lab.org")
+    about = "the registry, such as https://isorun.lab.org (default: ISORUN_REGISTRY, or the one logged in to last)"
+    parser.add_argument("url", nargs="?", metavar="URL", help=about)
     parser.add_argument("--token-file", metavar="FILE", help="a file with the token; - reads the standard input")
     parser.add_argument("--set-up", metavar="USER", help="make the first user of a new registry, who administrates it")
     parser.add_argument("--plain-http", action="store_true", help="send the token unencrypted to another machine")
@@ -37,14 +43,14 @@ def execute(options: argparse.Namespace) -> int:
     """Ask who the token belongs to, and keep it."""
     from isorun.registries import Client, logins
 
-    url = logins.normal(options.url)
+    url = logins.chosen_registry(options.url)
     if options.forget:
         logins.forget(url)
         return _tell(options, {"registry": url}, f"no token is kept for {url} any more")
-    token = _token(options)
+    token = _token(options, url)
     client = Client(url, token, plain_http=options.plain_http)
     if options.set_up:
-        token = _fit(str(client.ask("POST", "/api/setup", {"user": options.set_up}).get("token", "")))
+        token = _fit(_first_token(client, options.set_up))
         client = Client(url, token, plain_http=options.plain_http)
     me = client.me()
     if not me.get("user"):
@@ -53,10 +59,25 @@ def execute(options: argparse.Namespace) -> int:
     kept = logins.remember(url, token, plain_http=options.plain_http)
     told = {name: me.get(name) for name in ("user", "scopes", "owners")}
     said = f"{url}: you are {me['user']}, and may {', '.join(map(str, me.get('scopes', [])))}; the token is in {kept}"
+    if "read" not in me.get("scopes", []):
+        said += "; without the scope read it sees public packages alone"
     return _tell(options, {"registry": url, **told, "kept": str(kept)}, said)
 
 
-def _token(options: argparse.Namespace) -> str:
+def _first_token(client: Client, user: str) -> str:
+    """The token of the first user, for the one-time token of a new registry."""
+    try:
+        return str(client.ask("POST", "/api/setup", {"user": user}).get("token", ""))
+    except RegistryDenied as error:
+        raise RegistryDenied(
+            f"{client.url} does not take this as its one-time token",
+            found=error.what,
+            allowed="the one that isorun serve printed last, within 24 hours, while the registry has no user",
+            hint="every start of a registry without users prints another; where it has one, ask him for a token",
+        ) from None
+
+
+def _token(options: argparse.Namespace, url: str) -> str:
     """The token, from a file, or from whoever sits at the terminal."""
     if options.token_file not in (None, "-"):
         try:
@@ -69,7 +90,7 @@ def _token(options: argparse.Namespace) -> str:
         return _fit(sys.stdin.readline(_LONGEST + 2))
     import getpass
 
-    return _fit(getpass.getpass(f"token for {options.url}: "))
+    return _fit(getpass.getpass(f"token for {url}: "))
 
 
 def _fit(text: str) -> str:

@@ -121,9 +121,10 @@ def _code_lines(packed: PackedStudy) -> list[str]:
     differences = sum("difference" in item for item in packed.code.versions)
     parts = [f"commit {', '.join(commits[:3])}{' …' if len(commits) > 3 else ''}"] if commits else []
     parts += ["its uncommitted changes"] if differences else []
-    parts += [f"{len(packed.code.files)} files that git has not"] if packed.code.files and commits else []
-    parts += [f"{len(packed.code.files)} files"] if packed.code.files and not commits else []
+    count = len(packed.code.files)
+    parts += [f"{count:,} {'file' if count == 1 else 'files'} of it in the package"] if count else []
     listed = [f"    {item['path']}" for item in packed.code.files[:_SHOWN]]
+    listed += [f"    and {count - _SHOWN:,} more (all of them with --json)"] if count > _SHOWN else []
     return [f"  code       {', '.join(parts) or 'digests alone'}", *listed]
 
 

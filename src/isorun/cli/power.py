@@ -23,7 +23,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
     cli.declare_table(parser, optional=True)
     parser.add_argument("--value", metavar="COLUMN", help="the column with the results (a study: its first metric)")
     parser.add_argument("--by", metavar="COLUMNS", help="the column that tells the approaches apart")
-    parser.add_argument("--a", metavar="LABEL", help="the runs to simulate from (default: all)")
+    parser.add_argument(
+        "--a", metavar="LABEL", help="the runs to simulate from (default: all, if they are of one group)"
+    )
     parser.add_argument("--b", metavar="LABEL", help="the runs of the other side, when they differ in spread")
     parser.add_argument("--pair", metavar="COLUMN", help="for paired tests: runs with the same label belong together")
     parser.add_argument("--difference", type=float, metavar="X", help="to be seen, in units of the metric")

@@ -56,6 +56,7 @@ def execute(options: argparse.Namespace) -> int:
         f"  registry   {client.url}",
         f"  seen by    {seen}",
     ]
+    lines += [f"  replicates {replicates}"] if replicates else []
     lines += [f"  yanked     {offered.yanked}"] if offered.yanked else []
     cli.show_text("".join(f"{harmless(line)}\n" for line in lines))
     return 0

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun import cli
-from isorun.errors import InputError, UsageError, harmless
+from isorun.errors import InputError, RegistryError, UsageError, harmless
 
 if TYPE_CHECKING:
     from isorun.registries import Client
@@ -120,12 +120,12 @@ def _publish(client: Client, options: argparse.Namespace) -> _Answer:
 
 
 def _users(client: Client, _: argparse.Namespace) -> _Answer:
-    told = client.ask("GET", "/api/users")
+    found = client.rows("/api/users", "users", "user")
     lines = [
         f"{item['user']}{' (administrates)' if item.get('admin') else ''}{' closed' if item.get('closed_at') else ''}"
-        for item in told["users"]
+        for item in found
     ]
-    return told, lines
+    return {"users": found}, lines
 
 
 def _user(client: Client, options: argparse.Namespace) -> _Answer:
@@ -145,27 +145,35 @@ def _token(client: Client, options: argparse.Namespace) -> _Answer:
 
 
 def _shown_once(told: dict[str, Any]) -> _Answer:
-    about = f"token {told.get('number')} of {told.get('user')}: {', '.join(told.get('scopes', []))}"
+    about = f"token {told.get('number')} of {told.get('user')}: {_listed(told.get('scopes'), ', ')}"
     ends = f"until {told.get('expires_at')}; it is shown this once"
     return told, [f"{about}, {ends}", f"  {told.get('token')}"]
 
 
 def _tokens(client: Client, _: argparse.Namespace) -> _Answer:
-    told = client.ask("GET", "/api/tokens")
+    needed = ("number", "user", "scopes", "owners", "revoked_at", "expires_at", "purpose")
+    found = client.rows("/api/tokens", "tokens", *needed)
     lines = [
-        f"{item['number']:>4}  {item['user']}  {','.join(item['scopes'])}  {','.join(item['owners']) or 'all owners'}  "
-        f"{'revoked' if item['revoked_at'] else 'until ' + item['expires_at']}  {item['purpose']}"
-        for item in told["tokens"]
+        f"{item['number']!s:>4}  {item['user']}  {_listed(item['scopes'])}  {_listed(item['owners']) or 'all owners'}  "
+        f"{'revoked' if item['revoked_at'] else 'until ' + str(item['expires_at'])}  {item['purpose']}"
+        for item in found
     ]
-    return told, lines
+    return {"tokens": found}, lines
+
+
+def _listed(words: object, joint: str = ",") -> str:
+    return joint.join(map(str, words)) if isinstance(words, list) else ""
 
 
 def _audit(client: Client, _: argparse.Namespace) -> _Answer:
     found: list[dict[str, Any]] = []
-    while lines := client.ask("GET", f"/api/audit?after={found[-1]['line'] if found else 0}")["lines"]:
-        found += lines
+    needed, last = ("line", "at", "user", "action", "subject", "details"), 0
+    while lines := client.rows(f"/api/audit?after={last}", "lines", *needed):
+        if not isinstance(lines[-1]["line"], int) or lines[-1]["line"] <= last:
+            raise RegistryError(f"{client.url} tells the same lines of its log again", found=f"after line {last}")
+        found, last = [*found, *lines], lines[-1]["line"]
     said = [
-        f"{item['line']:>6}  {item['at']}  {item['user'] or '-'} {item['action']} {item['subject']} {item['details']}"
+        f"{item['line']!s:>6}  {item['at']}  {item['user'] or '-'} {item['action']} {item['subject']} {item['details']}"
         for item in found
     ]
     return {"lines": found}, said

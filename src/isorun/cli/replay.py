@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from isorun import cli
 from isorun.errors import UsageError
@@ -50,12 +51,9 @@ def declare_places(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Run it again and tell; 3 where it differs."""
     from isorun.cli.progress import Progress
-    from isorun.session import is_package
     from isorun.share.replaying import replay
     from isorun.showing import view_of
 
-    if options.store and is_package(options.store):
-        _confirm(options)
     result = replay(
         options.run,
         store=options.store,
@@ -65,30 +63,14 @@ def execute(options: argparse.Namespace) -> int:
         python=options.python,
         anyway=options.anyway,
         keep=options.keep,
+        confirm=lambda lines: ask_first(lines, options),
         watch=lambda study: Progress(study, sys.stderr),
     )
     cli.answer(result, view_of, options)
     return 0 if result.identical else 3
 
 
-def _confirm(options: argparse.Namespace) -> None:
-    """A package may come from anybody: what it would run is shown before it is."""
-    from isorun.session import run_named
-    from isorun.share.replicating import shown_command
-
-    cell = run_named(options.run, options.store).cell
-    ask_first([("command", shown_command(cell)), *_surroundings(cell.environment_content)], options)
-
-
-def _surroundings(content: object) -> list[tuple[str, str]]:
-    """What else of a run's environment a reader should see before it is started."""
-    if not isinstance(content, dict):
-        return []
-    shown = {name: value for name, value in content.items() if value and name in {"env", "kind", "settings", "python"}}
-    return [(name, str(value)) for name, value in shown.items()]
-
-
-def ask_first(lines: list[tuple[str, str]], options: argparse.Namespace) -> None:
+def ask_first(lines: Sequence[tuple[str, str]], options: argparse.Namespace) -> None:
     """Show what would be run, and ask on a terminal; without one --yes has to say it."""
     from isorun.errors import harmless
 

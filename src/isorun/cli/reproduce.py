@@ -4,6 +4,8 @@ isorun reproduce                         the papers, their tables, networks and 
 isorun reproduce ase20                   a smoke run: seconds, to see that all of it works here
 isorun reproduce ase20 --scale cpu       minutes on 2 cores; gpu: minutes on one data-centre GPU; paper: as published
 isorun reproduce ase20 --only lenet5 --runs 16 --scale cpu --html lenet5.html
+isorun reproduce --from ase20.json --html ase20.html
+                                         the pages of what --json printed elsewhere: no run, no data
 
 The runs are kept as those of any study: the same command again runs only what is missing.
 """
@@ -21,7 +23,7 @@ from isorun.errors import UsageError
 if TYPE_CHECKING:
     from isorun.cli.progress import Progress
     from isorun.report import View
-    from isorun.reproducing import Reproduction
+    from isorun.reproducing import KeptReproduction, Reproduction
     from isorun.study.design import Study
     from isorun.zoo.paper import Request
 
@@ -49,6 +51,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", metavar="FOLDER", help="where records are kept (default: .isorun in this folder)")
     parser.add_argument("--dry-run", action="store_true", help="show what would be run, and stop")
     parser.add_argument("--recorded", action="store_true", help="show what is recorded, and run nothing")
+    parser.add_argument(
+        "--from", dest="kept", metavar="FILE", help="show what --json printed into this file, and run nothing"
+    )
     parser.add_argument("--html", metavar="FILE", help="also write one self-contained page")
     parser.add_argument("--markdown", metavar="FILE", help="also write Markdown tables")
     parser.add_argument("--latex", metavar="FILE", help="also write LaTeX tables (booktabs)")
@@ -58,6 +63,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """List the papers, or carry one out and show it."""
+    if options.kept is not None:
+        return _show_kept(options)
     if options.paper is None:
         return _list(options)
     if options.jobs < 1:
@@ -79,6 +86,29 @@ def execute(options: argparse.Namespace) -> int:
         watch=_progress,
         run=not options.recorded,
     )
+    _show(done, options)
+    return _exit_code(done)
+
+
+def _show_kept(options: argparse.Namespace) -> int:
+    """The pages of a reproduction that was made before, perhaps by others."""
+    asked = {"--only": options.only, "--runs": options.runs, "--store": options.store, "--dry-run": options.dry_run}
+    asked |= {"--recorded": options.recorded, "--scale": options.scale != "smoke", "--device": options.device != "auto"}
+    given = [name for name, value in asked.items() if value]
+    if given:
+        raise UsageError(f"--from runs nothing, so {given[0]} says nothing", allowed="--from FILE alone with formats")
+    _check_targets(options)
+    from isorun.reproducing import kept_reproduction
+
+    done = kept_reproduction(options.kept)
+    if options.paper not in (None, done.paper):
+        raise UsageError(f"{options.kept} is of another paper", found=done.paper, hint="leave the paper's name out")
+    _show(done, options)
+    return 0
+
+
+def _show(done: Reproduction | KeptReproduction, options: argparse.Namespace) -> None:
+    """Write the files that were asked for, and print the rest."""
     view = done.view(figures=True)
     written = _write(done, view, options)
     if options.json:
@@ -87,7 +117,6 @@ def execute(options: argparse.Namespace) -> int:
         cli.show(view)
         for path in written:
             print(f"written: {path}")
-    return _exit_code(done)
 
 
 def _check_targets(options: argparse.Namespace) -> None:
@@ -102,7 +131,9 @@ def _check_targets(options: argparse.Namespace) -> None:
 def _list(options: argparse.Namespace) -> int:
     from isorun.zoo.papers import brought_papers, papers, papers_to_json, papers_view
 
-    given = [name for name in ("only", "runs", "store", "html", "markdown", "figures") if getattr(options, name)]
+    given = [
+        name for name in ("only", "runs", "store", "html", "markdown", "latex", "figures") if getattr(options, name)
+    ]
     if given:
         raise UsageError(f"--{given[0]} needs a paper", hint=f"isorun reproduce ase20 --{given[0]} …")
     brought, broken = brought_papers()
@@ -143,12 +174,12 @@ def _progress(study: Study) -> Progress:
     return Progress(study, sys.stderr)
 
 
-def _write(done: Reproduction, view: View, options: argparse.Namespace) -> list[str]:
+def _write(done: Reproduction | KeptReproduction, view: View, options: argparse.Namespace) -> list[str]:
     from isorun.report import html, latex, markdown
 
-    title = f"{done.paper.title} (scale {done.request.scale})"
+    title, kicker = done.heading
     if options.html:
-        cli.write_file(options.html, html.render_view(title, f"isorun reproduce {done.paper.name}", view))
+        cli.write_file(options.html, html.render_view(title, kicker, view))
     if options.markdown:
         cli.write_file(options.markdown, markdown.render_view(title, view))
     if options.latex:

@@ -1,6 +1,6 @@
 """Find packages in a registry.
 
-isorun search resnet cifar10      all words have to be found: in names, studies, metrics, environments
+isorun search resnet cifar10      all words (up to 20) have to be found: in names, studies, metrics, environments
 isorun search                     everything that you may see
 """
 
@@ -10,19 +10,21 @@ import argparse
 from typing import TYPE_CHECKING
 
 from isorun import cli
-from isorun.errors import harmless
+from isorun.errors import UsageError, harmless
 
 if TYPE_CHECKING:
     from isorun.registries import Offered
 
 __all__ = ["declare", "execute"]
 
+_MOST = 100
+
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
     parser.add_argument("words", nargs="*", metavar="WORDS", help="what to look for")
     parser.add_argument(
-        "--most", type=int, default=20, metavar="N", help="how many are shown (default: 20, at most 100)"
+        "--most", type=int, default=20, metavar="N", help=f"how many are shown (default: 20, at most {_MOST})"
     )
     cli.declare_registry(parser)
     cli.declare_json(parser)
@@ -33,6 +35,8 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.registries import Client
     from isorun.registries.logins import chosen_registry
 
+    if not 1 <= options.most <= _MOST:
+        raise UsageError("--most is out of range", found=str(options.most), allowed=f"1 to {_MOST}")
     client = Client(chosen_registry(options.registry))
     found = client.search(" ".join(options.words), most=options.most)
     if options.json:

@@ -13,7 +13,6 @@ others, let a proxy that speaks TLS pass requests on, and name its address with 
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import sys
 from contextlib import ExitStack
 from importlib import import_module
@@ -22,6 +21,7 @@ from urllib.parse import urlsplit
 
 from isorun import cli
 from isorun.errors import MissingExtra, UsageError
+from isorun.own_machine import is_this_machine
 
 if TYPE_CHECKING:
     from isorun.registry.opening import Registry
@@ -75,25 +75,20 @@ def _refuse(options: argparse.Namespace) -> None:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/") or parts.query:
             raise UsageError("--url is no address of a server", found=url, allowed="https://isorun.lab.org")
+    if not 0 <= options.port <= 65535:
+        raise UsageError("--port is out of range", found=str(options.port), allowed="0 to 65535")
     if options.index and not options.registry:
         raise UsageError("--index is for a registry", hint="isorun serve --registry FOLDER --index URL")
     if not 1 <= options.largest <= 4095:
         raise UsageError("--largest is out of range", found=f"{options.largest} MiB", allowed="1 to 4095")
-    if not _is_own(options.host) and not options.registry:
+    if not is_this_machine(options.host) and not options.registry:
         raise UsageError(
             "stores and packages are shown to this machine alone",
             found=f"--host {options.host}",
             hint="isorun serve --registry FOLDER is for others, and asks who they are",
         )
-    if not _is_own(options.host) and not options.url:
+    if not is_this_machine(options.host) and not options.url:
         raise UsageError("how others reach the server is not said", hint="--url http://NAME:PORT as they type it")
-
-
-def _is_own(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _addresses(options: argparse.Namespace, port: int) -> list[str]:

@@ -7,9 +7,10 @@ isorun stop                of the whole store of this folder
 from __future__ import annotations
 
 import argparse
+import shlex
 
 from isorun import cli
-from isorun.errors import harmless
+from isorun.errors import harmless, without_passwords
 
 __all__ = ["declare", "execute"]
 
@@ -27,10 +28,14 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.stopping import stop
 
     told = stop(options.study, store=options.store)
+    store = ["--store", without_passwords(options.store)] if options.store else []
     if options.json:
         cli.print_json(told.to_json())
     else:
         print(harmless(str(told)))
-        if told.unheard:
-            print(f"next: isorun status {options.study or ''}".rstrip())
+        named = "".join(f" {shlex.quote(word)}" for word in [*([options.study] if options.study else []), *store])
+        if told.orphaned:
+            print(f"next: isorun stop{named}, in a minute: it records them, when those claims have lapsed")
+        elif told.unheard:
+            print(f"next: isorun status{named}")
     return 0

@@ -192,12 +192,15 @@ def _copy(options: argparse.Namespace) -> int:
 
 
 def _tell_copied(done: Copied, options: argparse.Namespace) -> int:
+    from isorun.analysis.evidence import some
+
     code = 3 if done.conflicts or done.damaged else 0
     if options.json:
         cli.print_json(done.to_json())
         return code
     there = f"{done.records_there:,} and {done.documents_there:,} were there already"
-    print(f"{done.target}: {done.records:,} records and {done.documents:,} documents were copied; {there}")
+    copied = f"{some(done.records, 'record')} and {some(done.documents, 'document')} were copied"
+    print(f"{done.target}: {copied}; {there}")
     for word, found in (("in conflict, and left as it is there", done.conflicts), ("damaged", done.damaged)):
         for what, why in found[:_SHOWN]:
             print(f"  {word}: {what}: {why}")

@@ -2,6 +2,7 @@
 
 isorun verify resnet56.isorun
 isorun verify resnet56.isorun --key lab.pub    only if the owner of this key signed it
+isorun verify registry:lab/cifar10/resnet56@3  one of a registry
 
 Every byte is checked, nothing of it is executed, and all runs are read. Exit code 0: whole, and not signed by a key
 that is wrong; 3: damaged, or the signature does not fit. A key is trusted when you said so: isorun keys trust.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from isorun import cli
@@ -26,7 +28,7 @@ _SHOWN = 3
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    parser.add_argument("package", metavar="PACKAGE", help="a file that isorun pack made")
+    parser.add_argument("package", metavar="PACKAGE", help="a file that isorun pack made, or registry:NAME")
     parser.add_argument("--key", metavar="KEY|FILE", help="it has to be signed with this key (a line, or a file)")
     parser.add_argument("--address", metavar="ADDRESS", help="it has to be the package with this address")
     cli.declare_json(parser)
@@ -39,7 +41,7 @@ def execute(options: argparse.Namespace) -> int:
 
     keys = [public_key(options.key)] if options.key else None
     try:
-        found = looking.verify(options.package, keys=keys)
+        found = replace(looking.verify(_file_of(options.package), keys=keys), path=options.package)
     except PackageError as error:
         return _tell_damage(options, error)
     wrong = _wrong(options, found)
@@ -48,6 +50,17 @@ def execute(options: argparse.Namespace) -> int:
     else:
         cli.show_text("".join(f"{harmless(line)}\n" for line in _told(found, wrong)))
     return 3 if wrong else 0
+
+
+def _file_of(package: str) -> str:
+    """The file; one that a registry has is fetched."""
+    from isorun.packages.names import PREFIX
+
+    if not package.startswith(PREFIX):
+        return package
+    from isorun.registries import fetched
+
+    return str(fetched(package))
 
 
 def _tell_damage(options: argparse.Namespace, error: PackageError) -> int:

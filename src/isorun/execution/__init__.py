@@ -254,6 +254,7 @@ class RunEnded:
 
     lost: its place lost it (a node that died, a job that was preempted), which says nothing about the training: it is
     tried again, apart from the retries of trainings that fail. The record is interrupted, with the engine's own reason.
+    with_its_place: all that was there was lost, so that this run is hardly to blame, and is tried again more often.
     halts: why all work that it belongs to is to end, where somebody asked for that from outside; else empty.
     """
 
@@ -261,6 +262,7 @@ class RunEnded:
     record: RunRecord
     lost: bool = False
     halts: str = ""
+    with_its_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)

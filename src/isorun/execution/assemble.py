@@ -95,10 +95,11 @@ _MISSING_MODULE: Final = re.compile(r"^ModuleNotFoundError: No module named '?([
 class Ended:
     """A run that has ended, and everything that is known about it.
 
-    began_unix: the wall clock at the launch. lines, files: metrics read from the output and from files.
-    asked_to_stop: the executor was told to stop while the run was going on. secrets: what notes may not quote.
-    unreadable: why what it left could not be read, empty if it could. not_begun: why what is around the command never
-    began it, empty if it did. changed: files of the working folder that were there before and are not as they were.
+    began_unix: the wall clock before the launch; launched_unix: after it, where its seconds begin (None: the same).
+    lines, files: metrics read from the output and from files. asked_to_stop: the executor was told to stop while the
+    run was going on. secrets: what notes may not quote. unreadable: why what it left could not be read, empty if it
+    could. not_begun: why what is around the command never began it, empty if it did. changed: files of the working
+    folder that were there before and are not as they were.
     """
 
     job: Job
@@ -120,6 +121,7 @@ class Ended:
     secrets: Secrets = field(default_factory=Secrets)
     not_begun: str = ""
     changed: Mapping[str, Any] = field(default_factory=dict)
+    launched_unix: float | None = None
 
 
 def assemble(ended: Ended) -> RunRecord:
@@ -127,6 +129,7 @@ def assemble(ended: Ended) -> RunRecord:
     events = ended.events
     found = _all_metrics(ended)
     state, reason = state_and_reason(ended)
+    started = ended.began_unix if ended.launched_unix is None else ended.launched_unix
     return RunRecord(
         cell=ended.job.cell,
         attempt=ended.job.attempt,
@@ -136,7 +139,7 @@ def assemble(ended: Ended) -> RunRecord:
         reason=reason,
         launch=ended.launch,
         seed_used=ended.job.seed,
-        started_at=datetime.fromtimestamp(ended.began_unix, UTC).isoformat(timespec="milliseconds"),
+        started_at=datetime.fromtimestamp(started, UTC).isoformat(timespec="milliseconds"),
         wall_seconds=ended.exit.wall_seconds,
         cpu_seconds=ended.exit.cpu_seconds,
         peak_memory_bytes=ended.exit.peak_memory_bytes,
@@ -240,31 +243,39 @@ def written_paths(folder: Path, run_folder: Path, since: float, effective: Mappi
     told, packages = effective.get(FILES), effective.get("packages")
     names = [Path(name) for name in told if isinstance(name, str)] if isinstance(told, Mapping) else []
     seen = [path for path in names if path.is_relative_to(folder) and is_fresh(_time_of(path), since)]
-    seen += files_written(folder, since, run_folder.parent.parent)  # a store holds other runs' folders
+    lying = files_written(folder, since, run_folder.parent.parent)  # a store holds other runs' folders
+    if not set(names).issuperset(lying):
+        printed = _printed_to()
+        lying = [path for path in lying if _identity(path) not in printed]
+    seen += lying
     seen += [path for path in files_written(run_folder, since, folder) if not _is_isoruns_own(path, run_folder)]
     if isinstance(packages, Mapping) and "trackio" in packages:
         seen += [path for path in files_written(_trackio_folder(effective), since) if path.suffix == ".db"]
-    own = _own_output()
-    return [path for path in seen if _identity(path) not in own] if own else seen
+    return seen
 
 
-def _own_output() -> set[tuple[int, int]]:
-    """The files that this process itself prints to (`isorun run … > run.log`): what stands there is of all runs."""
-    found = set()
-    for descriptor in (1, 2):
-        with suppress(OSError):
-            status = os.fstat(descriptor)
-            if stat.S_ISREG(status.st_mode):  # a terminal or a pipe is no file that could be taken for a run's
-                found.add((status.st_dev, status.st_ino))
+def _printed_to() -> set[tuple[int, int]]:
+    """The files that processes print to when the run has ended: what stands there is of others, or of many runs.
+
+    Such is `isorun run … > run.log` or `… | tee run.log` beside the study, and the same of another worker or of the
+    isorun that handed this run to a cluster.
+    """
+    found: set[tuple[int, int]] = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or is another user's
+            is_tee = (process / "comm").read_bytes() == b"tee\n"
+            descriptors = (process / "fd").iterdir() if is_tee else (process / "fd" / "1", process / "fd" / "2")
+            found.update(known for path in descriptors if (known := _identity(path, only_regular=True)) is not None)
     return found
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(path: Path, *, only_regular: bool = False) -> tuple[int, int] | None:
+    """only_regular: None for what is no file that could be taken for a run's, such as a terminal or a pipe."""
     try:
         status = path.stat()
     except OSError:
         return None
-    return status.st_dev, status.st_ino
+    return None if only_regular and not stat.S_ISREG(status.st_mode) else (status.st_dev, status.st_ino)
 
 
 def _trackio_folder(effective: Mapping[str, Any]) -> Path:

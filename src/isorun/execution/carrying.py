@@ -357,9 +357,15 @@ def _run(ready: ReadyRun, workshop: Workshop, tell: Tell, checkout: Checkout | N
 
 @dataclass(frozen=True, slots=True)
 class _SeenToEnd:
-    """A run that was watched to its end. stdin: what the record says of it; changed: files that are not as before."""
+    """A run that was watched to its end.
+
+    began_unix, launched_unix: before anything was done to start it, and when it was started, which a server of warm
+    starts or a look for the interpreter may make seconds later. stdin: what the record says of it; changed: files that
+    are not as before.
+    """
 
     began_unix: float
+    launched_unix: float
     launched: Launched
     watched: Watched
     asked_to_stop: bool
@@ -391,6 +397,7 @@ class _RunHere:
         try:
             began_unix = time.time()
             with workshop.started(self._ready) as launched:
+                launched_unix = time.time()
                 watched, stopped = self._watched(launched)
                 stdin = workshop.input_read_by(launched)
             if not watched.exit.kept:
@@ -399,7 +406,7 @@ class _RunHere:
         finally:
             self._log.close()
             changed = workshop.changed_files.after(self._look)
-        return _SeenToEnd(began_unix, launched, watched, stopped, stdin, changed)
+        return _SeenToEnd(began_unix, launched_unix, launched, watched, stopped, stdin, changed)
 
     def _watched(self, launched: Launched) -> tuple[Watched, bool]:
         """Its end, and whether it was asked to stop."""
@@ -424,6 +431,7 @@ class _RunHere:
             job=self._job,
             launch=seen.launched.mode,
             began_unix=seen.began_unix,
+            launched_unix=seen.launched_unix,
             exit=exit_inside,
             timed_out=seen.watched.timed_out,
             asked_to_stop=seen.asked_to_stop,

@@ -14,6 +14,7 @@ out-of-bootstrap, `cv=OutOfBootstrap(20, random_state=0)`: splits of k folds sha
 
 from __future__ import annotations
 
+import hashlib
 import html
 from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
@@ -50,12 +51,19 @@ class CrossValidation(Mapping[str, Sequence[Any]]):
     """Scores of every seed on every split: a table with a row a fit, usable wherever isorun takes a table.
 
     Columns: `seed`, `split`, `fit_time`, `score_time`, and the scores by scikit-learn's names (`test_score`).
-    seeds: those that were fitted. sizes: examples trained on and tested on, by split.
+    seeds: those that were fitted. sizes: examples trained on and tested on, by split. digests: by split, of which
+    examples these were, by their places in the data; empty where that is not known.
     """
 
-    def __init__(self, columns: Mapping[str, Sequence[Any]], sizes: Sequence[tuple[int, int]] = ()) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, Sequence[Any]],
+        sizes: Sequence[tuple[int, int]] = (),
+        digests: Sequence[str] = (),
+    ) -> None:
         self._columns = dict(columns)
         self.sizes = tuple(sizes)
+        self.digests = tuple(digests)
 
     def __getitem__(self, name: str) -> Sequence[Any]:
         return self._columns[name]
@@ -200,7 +208,9 @@ def cross_validate(
         found["split"] += range(len(splits))
         for name, values in scored.items():
             found.setdefault(name, []).extend(np.asarray(values).tolist())
-    made = CrossValidation(found, [(len(train), len(test)) for train, test in splits])
+    chosen = [(_places(train), _places(test)) for train, test in splits]
+    sizes = [(len(train), len(test)) for train, test in chosen]
+    made = CrossValidation(found, sizes, [_digest(train, test) for train, test in chosen])
     if is_recording():
         _record(made)
     return made
@@ -209,17 +219,55 @@ def cross_validate(
 def joined(parts: Mapping[str, CrossValidation], by: str = "model") -> CrossValidation:
     """Several of them as one table, with a column that says which; for `isorun.compare(…, by="model")`.
 
-    They must have been made with the same splits, or a split of one is not that of another.
+    They must have been made with the same splits of the same data, or a split of one is not that of another; of
+    tables that `cross_validate` made it is known which examples each split has, and others are refused.
     """
     if not parts:
         raise _refused("nothing is to be joined", allowed='{"forest": scores, "network": scores}')
-    sizes = {part.sizes for part in parts.values()}
-    if len(sizes) > 1:
-        raise _refused("the parts have different splits", allowed="scores made with one and the same cv=")
+    _refuse_other_splits(parts)
     names = [name for name in next(iter(parts.values())) if all(name in part for part in parts.values())]
     columns: dict[str, list[Any]] = {by: [label for label, part in parts.items() for _ in part["seed"]]}
     columns.update({name: [value for part in parts.values() for value in part[name]] for name in names})
-    return CrossValidation(columns, next(iter(sizes)))
+    first = next(iter(parts.values()))
+    known = all(part.digests for part in parts.values())
+    return CrossValidation(columns, first.sizes, first.digests if known else ())
+
+
+def _refuse_other_splits(parts: Mapping[str, CrossValidation]) -> None:
+    """A split of one part is that of another only where both hold the same examples: equal sizes do not say so."""
+    (name, first), *others = parts.items()
+    for other, part in others:
+        differs = next(
+            (
+                place
+                for place in range(max(len(first.sizes), len(part.sizes)))
+                if first.sizes[place : place + 1] != part.sizes[place : place + 1]
+                or (first.digests and part.digests and first.digests[place] != part.digests[place])
+            ),
+            None,
+        )
+        if differs is not None:
+            raise _refused(
+                f"the parts have different splits: split {differs} of {name!r} holds other examples than that of "
+                f"{other!r}",
+                allowed="scores made on the same data with the same splits, as of one cv= with a random_state: "
+                "cv=OutOfBootstrap(20, random_state=0), cv=KFold(10, shuffle=True, random_state=0), "
+                "or a list of splits",
+            )
+
+
+def _places(chosen: Any) -> Any:
+    """The places of examples in the data, in order, as scikit-learn may be given them: indices, or a mask."""
+    given = np.asarray(chosen)
+    return np.flatnonzero(given) if given.dtype == np.bool_ else np.sort(given)
+
+
+def _digest(train: Any, test: Any) -> str:
+    """Of which examples a split trains on and tests on."""
+    told = hashlib.sha256()
+    for places in (train, test):
+        told.update(b"%d:" % len(places) + places.astype("<i8").tobytes())
+    return told.hexdigest()[:16]
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from isorun.errors import StoreError
 from isorun.packages.reading import Package, open_package
@@ -13,6 +13,8 @@ from isorun.store.rows import no_garbage_collected
 from isorun.study.records import Note, RunRecord, RunState
 
 __all__ = ["PackageStore"]
+
+_FORGED: Final = "the signature of {} does not fit: these are not the runs that were signed"
 
 
 class _PackageDocuments(AbstractDocuments):
@@ -90,8 +92,11 @@ class PackageStore(AbstractStore):
         return _PackageDocuments(self.package, kind)
 
     def notes(self) -> tuple[Note, ...]:
-        """Nothing: what is damaged is not opened."""
-        return ()
+        """That its signature does not fit; what is damaged is not opened."""
+        signature = self.package.signature
+        if signature is None or signature.is_valid_for(self.package.address):
+            return ()
+        return (Note("signature-invalid", _FORGED.format(self.package.path)),)
 
     def close(self) -> None:
         """Let go of the file."""

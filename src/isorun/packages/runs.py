@@ -218,6 +218,8 @@ def _in_ticks(seconds: _Array) -> tuple[int, int, _Array] | None:
     widest = float((seconds[1:] - seconds[:-1]).max()) if len(seconds) > 1 else 0.0
     exponent = max(_FINEST, math.frexp(widest / _WIDEST)[1] - 2) if 0 < widest < _LATEST else _FINEST
     for tried in range(exponent, exponent + 4):
+        if widest * 2.0**-tried > _WIDEST + 2:  # seen without a look at the others
+            continue
         scaled = seconds * 2.0**-tried
         ticks = scaled.astype(np.int64)
         gaps = ticks[1:] - ticks[:-1]

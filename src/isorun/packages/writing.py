@@ -6,9 +6,10 @@ import bz2
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from isorun.errors import InputError
 from isorun.packages import MANIFEST, SIGNATURE
@@ -21,6 +22,8 @@ from isorun.packages.signatures import Signature
 from isorun.study.records import RunRecord
 
 __all__ = ["PackageWriter", "written_whole"]
+
+_AT_ONCE: Final = 2**20
 
 
 class PackageWriter:
@@ -72,25 +75,28 @@ class PackageWriter:
             self.add(DOCUMENTS, _compressed(line + b"\n" for line in lines))
 
     def add_records(self, records: Iterable[RunRecord], tell: Callable[[int], None] = lambda _: None) -> None:
-        """All runs, by cell and attempt. tell: is told how many are done."""
+        """All runs, by cell and attempt. tell: is told how many are done.
+
+        A block is compressed in a thread, a third of all the work, while the next one is read.
+        """
         shared = SharedWriter()
-        block = BlockWriter(shared)
-        number = 0
-        for record in records:
-            if block.is_full:
-                self._add_block(number, block)
-                number, block = number + 1, BlockWriter(shared)
-                tell(self._runs)
-            block.add(record)
-        if block.runs:
-            self._add_block(number, block)
+        with ThreadPoolExecutor(1) as thread:
+            before: Future[_Packed] | None = None
+            for number, block in enumerate(_blocks(records, shared)):
+                packing = thread.submit(_packed_block, number, block)
+                if before is not None:
+                    self._add_block(before.result())
+                    tell(self._runs)
+                before = packing
+            if before is not None:
+                self._add_block(before.result())
         self.add(SHARED, _compressed(shared.lines()))
 
-    def _add_block(self, number: int, block: BlockWriter) -> None:
-        self._runs += block.runs
-        self._points += block.points
-        self.add(f"runs/{number:05}.jsonl.bz2", _compressed(block.lines()))
-        self.add(f"runs/{number:05}.numbers", block.numbers())
+    def _add_block(self, packed: _Packed) -> None:
+        self._runs += packed.block.runs
+        self._points += packed.block.points
+        for name, pieces in packed.members.items():
+            self.add(name, pieces)
 
     def finish(self, study: str, sign: Callable[[str], Signature] | None = None) -> Manifest:
         """The manifest, and the signature that is made of its address."""
@@ -102,12 +108,41 @@ class PackageWriter:
         return manifest
 
 
+class _Packed(NamedTuple):
+    """A block, and its members as they will lie in the file."""
+
+    block: BlockWriter
+    members: dict[str, list[bytes]]
+
+
+def _packed_block(number: int, block: BlockWriter) -> _Packed:
+    name = f"runs/{number:05}"
+    members = {f"{name}.jsonl.bz2": list(_compressed(block.lines())), f"{name}.numbers": list(block.numbers())}
+    return _Packed(block, members)
+
+
+def _blocks(records: Iterable[RunRecord], shared: SharedWriter) -> Iterator[BlockWriter]:
+    """The records in blocks, the last of which need not be full."""
+    block = BlockWriter(shared)
+    for record in records:
+        if block.is_full:
+            yield block
+            block = BlockWriter(shared)
+        block.add(record)
+    if block.runs:
+        yield block
+
+
 def _compressed(lines: Iterable[bytes]) -> Iterator[bytes]:
-    stream = bz2.BZ2Compressor()
+    """One stream of the lines. Few calls: a thread waits for its turn after each."""
+    stream, waiting, size = bz2.BZ2Compressor(), list[bytes](), 0
     for line in lines:
-        if piece := stream.compress(line):
-            yield piece
-    yield stream.flush()
+        waiting.append(line)
+        size += len(line)
+        if size >= _AT_ONCE:
+            yield stream.compress(b"".join(waiting))
+            waiting, size = [], 0
+    yield stream.compress(b"".join(waiting)) + stream.flush()
 
 
 @contextmanager

@@ -33,10 +33,11 @@ from isorun.errors import (
     RegistryMissing,
     harmless,
 )
+from isorun.own_machine import is_this_machine
 from isorun.packages.container import MOST_BYTES
 from isorun.packages.names import ADDRESS, PREFIX, PackageName, Wanted, parse_name, parse_wanted
 from isorun.packages.reading import open_package
-from isorun.registries.logins import chosen_registry, is_own, kept, normal
+from isorun.registries.logins import chosen_registry, kept, normal
 from isorun.worker.usercode import hash_of_file
 
 __all__ = ["Client", "Offered", "fetched"]
@@ -89,7 +90,7 @@ class Client:
         self._token = known.get("token") if token is None else token
         plain = known.get("plain_http", False) if plain_http is None else plain_http
         parts = urlsplit(self.url)
-        own = is_own(parts.hostname or "")
+        own = is_this_machine(parts.hostname or "")
         if self._token and parts.scheme == "http" and not own and not plain:
             raise RegistryDenied(
                 f"{self.url} is not encrypted: whoever listens would have your token",
@@ -108,6 +109,13 @@ class Client:
         """The latest versions of packages that all words are found in."""
         told = self.ask("GET", f"/api/search?{urlencode({'words': words, 'most': most})}")
         return [_offered(item) for item in _listed(told, "packages")]
+
+    def rows(self, path: str, name: str, *needed: str) -> list[dict[str, Any]]:
+        """What the registry lists under this name; needed: what each of them has to say."""
+        found = _listed(self.ask("GET", path), name)
+        if not all(isinstance(item, dict) and all(word in item for word in needed) for item in found):
+            raise _no_registry(self.url, f"{name} that are none")
+        return found
 
     def versions(self, name: PackageName) -> list[Offered]:
         """All versions of a package, the latest first."""

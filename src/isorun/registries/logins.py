@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from isorun.errors import InputError
+from isorun.own_machine import replace_private, user_folder
 
-__all__ = ["chosen_registry", "default_registry", "forget", "is_own", "kept", "known", "normal", "remember"]
+__all__ = ["chosen_registry", "default_registry", "forget", "kept", "known", "normal", "remember"]
 
 
 def chosen_registry(registry: str | None = None) -> str:
@@ -71,7 +70,7 @@ def default_registry() -> str:
 
 
 def _file() -> Path:
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "isorun" / "registries.json"
+    return user_folder() / "registries.json"
 
 
 def kept(url: str) -> dict[str, Any]:
@@ -95,26 +94,8 @@ def _all() -> dict[str, Any]:
 
 def _keep(whole: Mapping[str, Any]) -> Path:
     path = _file()
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        part.unlink(missing_ok=True)
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(json.dumps(whole, indent=1).encode())
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        replace_private(path, json.dumps(whole, indent=1).encode())
     except OSError as error:
         raise InputError(f"{path} cannot be written", found=error.strerror or str(error)) from None
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
     return path
-
-
-def is_own(host: str) -> bool:
-    """Whether a host is this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from isorun.errors import RegistryConflict, RegistryDenied, RegistryError, RegistryMissing, harmless
+from isorun.errors import InputError, RegistryConflict, RegistryDenied, RegistryError, RegistryMissing, harmless
 from isorun.packages.names import ADDRESS, PackageName, Wanted
 from isorun.registry import Scope, Viewer
 from isorun.registry.audit import append, now
@@ -107,7 +107,13 @@ class Index:
 
     def search(self, viewer: Viewer, words: str = "", *, most: int = 20, after: str = "") -> list[NamedVersion]:
         """The latest version of each package that all words are found in, by name. after: the last name seen."""
-        asked = re.findall(r"[^\s,;]+", words.lower())[:_MOST_WORDS]
+        asked = list(dict.fromkeys(re.findall(r"[^\s,;]+", words.lower())))
+        if len(asked) > _MOST_WORDS:
+            raise InputError(
+                "a search has too many words",
+                found=f"{len(asked):,} different ones",
+                allowed=f"up to {_MOST_WORDS}, all of which have to be found",
+            )
         conditions, values = _visible(viewer)
         for word in asked:
             conditions += " AND versions.words LIKE ? ESCAPE '!'"
@@ -166,7 +172,9 @@ class Index:
     def refuse_push(self, viewer: Viewer, name: PackageName, replicates: str = "") -> None:
         """RegistryDenied before anything is received from somebody who may not push it."""
         if not viewer.may(Scope.PUSH, name.owner):
-            hint = f"ask who acts for {name.owner}, or push it under a name of yours: {viewer.user}/…"
+            ask = f"ask who acts for {name.owner}, or push it under a name of yours: {viewer.user}/…"
+            limited = f"this token is for packages of {', '.join(sorted(viewer.owners))} alone; log in with another one"
+            hint = ask if viewer.user in viewer.owners else limited
             raise RegistryDenied(f"you may not push packages of {name.owner}", hint=hint)
         if replicates:
             self.addressed(viewer, replicates)

@@ -35,6 +35,8 @@ class Registry:
         if not create and not (self.folder / "blobs").is_dir():
             hint = "isorun serve --registry FOLDER makes one"
             raise RegistryError(f"there is no registry in {self.folder}", hint=hint)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise RegistryError(f"{self.folder} is no folder", hint="isorun serve --registry FOLDER names another")
         with reported("opening the registry", self.folder):
             Files().ensure_folder(self.folder)
         self.blobs = Blobs(self.folder)

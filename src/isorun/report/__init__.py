@@ -67,7 +67,10 @@ class NumberStyle:
 
     def value(self, value: float | None, sd: float | None) -> str:
         """A value with as many decimals as its standard deviation supports, without the unit."""
-        return UNKNOWN if value is None else fixed(value * self.factor, self._decimals(sd, value))
+        if value is None:
+            return UNKNOWN
+        decimals = self._decimals(sd, value)
+        return fixed(self._in_unit(value, decimals), decimals)
 
     def difference(self, difference: float | None, sd: float | None = None) -> str:
         """A spread or difference, without the unit; `sd` sets the decimals, the difference itself without it.
@@ -78,13 +81,22 @@ class NumberStyle:
             return UNKNOWN if difference is None else "0"
         return fixed(difference * self.factor, self._decimals(difference if sd is None else sd, difference))
 
+    def _in_unit(self, value: float, decimals: int) -> float:
+        """The value in the style's unit, where a share in percent is rounded as the share itself is.
+
+        0.8565 is 0.857 with three decimals, and 85.65, the product of rounding once more, could be 85.6 with one.
+        """
+        if self.factor != 100.0 or decimals >= _MOST_DECIMALS:
+            return value * self.factor
+        return float(f"{value:.{decimals + 2}f}") * self.factor or value * self.factor
+
     def with_unit(self, text: str) -> str:
-        """A written value with its unit."""
-        return f"{text} {self.unit}" if self.unit else text
+        """A written value with its unit; what is unknown has none."""
+        return f"{text} {self.unit}" if self.unit and text != UNKNOWN else text
 
     def difference_with_unit(self, text: str) -> str:
-        """A written difference with its unit."""
-        return f"{text} {self.difference_unit}" if self.difference_unit else text
+        """A written difference with its unit; what is unknown has none."""
+        return f"{text} {self.difference_unit}" if self.difference_unit and text != UNKNOWN else text
 
     def _decimals(self, sd: float | None, value: float) -> int:
         if sd:
@@ -193,7 +205,8 @@ class Table:
     """A table whose cells are written out. Every row is as long as `columns`. notes: what a reader needs below it.
 
     folded: too long for a first look; renderers that can may fold it away. links: for each row the file that its last
-    cell leads to, empty where it leads nowhere; pages link to it, all others leave it out.
+    cell leads to, empty where it leads nowhere; pages link to it, all others leave it out. instead: of a table without
+    rows, the one sentence that is shown in their place.
     """
 
     name: str
@@ -203,8 +216,11 @@ class Table:
     notes: tuple[str, ...] = ()
     folded: bool = False
     links: tuple[str, ...] = ()
+    instead: str = ""
 
     def __post_init__(self) -> None:
+        if self.rows and self.instead:
+            raise ValueError(f"table {self.name}: what stands in place of rows stands beside {len(self.rows)}")
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"table {self.name}: a row has {len(row)} cells for {len(self.columns)} columns")

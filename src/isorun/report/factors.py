@@ -8,7 +8,7 @@ from typing import Final
 from isorun.analysis.factors import ALPHA, FactorEffect, FactorEffects, Interaction
 from isorun.analysis.factors.contrasts import UnitDifference
 from isorun.analysis.factors.rankings import Flips
-from isorun.analysis.samples import Interval, Pairs
+from isorun.analysis.samples import Interval, Pairs, mean_of
 from isorun.report import (
     UNKNOWN,
     Column,
@@ -366,7 +366,7 @@ def _baseline(result: FactorEffects) -> str:
 
 def _effect_row(result: FactorEffects, effect: FactorEffect) -> tuple[str, ...]:
     tested, changes, style = effect.tested, effect.changes, style_for(result.metric.scale)
-    means = [float(side.mean()) if side.size else None for side in (tested.low, tested.high)]
+    means = [mean_of(side) if side.size else None for side in (tested.low, tested.high)]
     return (
         effect.held.approach,
         effect.held.config,

@@ -108,6 +108,8 @@ def render_table(table: Table, *, beside: Path | None = None, linked: Linked | N
     beside: the folder that the page will lie in; the last cells then lead to the files that belong to them. linked:
     where cells lead to on pages that are served.
     """
+    if table.instead:
+        return f'<div class="table"><h3>{escaped(table.title)}</h3><p>{escaped(table.instead)}</p></div>'
     table = table.first_rows()
     links = [_href(path, beside) for path in table.links] if beside is not None else []
     rows = zip_longest(table.rows, links, fillvalue="")
@@ -116,7 +118,7 @@ def render_table(table: Table, *, beside: Path | None = None, linked: Linked | N
         [
             '<div class="table">',
             f'<div class="scroll" tabindex="0" role="group" aria-label="{escaped(table.title)}"><table>',
-            f"<caption>{escaped(table.title)}</caption>",
+            f"<caption><span>{escaped(table.title)}</span></caption>",
             f"<thead>{''.join(_head_rows(table))}</thead>",
             "<tbody>",
             *(_body_row(table.columns, row, link, linked) for row, link in rows),

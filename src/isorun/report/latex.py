@@ -65,7 +65,7 @@ def render(result: StudyResult) -> str:
     sentences = "\n".join(rf"  \item {breakable_text(sentence)}" for sentence in verdict(result))
     parts = [
         rf"% needs {PACKAGES}",
-        f"\\begin{{itemize}}\n{sentences}\n\\end{{itemize}}",
+        f"\\begin{{itemize}}\\sloppy\n{sentences}\n\\end{{itemize}}",
         *(render_table(table) for table in study_tables(result)),
     ]
     return "\n\n".join(parts) + "\n"
@@ -75,13 +75,13 @@ def render_view(title: str, view: View) -> str:
     """What a command has to say, under a title; warnings are for those who run it, and not for a paper."""
     sentences = "\n".join(rf"  \item {breakable_text(sentence)}" for sentence in view.verdict)
     listed = (
-        f"\\paragraph{{{latex_text(one.title)}}}\n\\begin{{itemize}}\n{_items(one)}\n\\end{{itemize}}"
+        f"\\paragraph{{{latex_text(one.title)}}}\n\\begin{{itemize}}\\sloppy\n{_items(one)}\n\\end{{itemize}}"
         for one in view.listings
         if one.items
     )
     parts = [
         rf"% {latex_text(title)}; needs {PACKAGES}",
-        *([f"\\begin{{itemize}}\n{sentences}\n\\end{{itemize}}"] if sentences else []),
+        *([f"\\begin{{itemize}}\\sloppy\n{sentences}\n\\end{{itemize}}"] if sentences else []),
         *(render_table(table) for table in view.tables),
         *listed,
     ]
@@ -97,11 +97,13 @@ def render_table(table: Table) -> str:
 
     A wide one is continued below with the same key columns; what is too wide for a column all the same is shrunk.
     """
+    if table.instead:
+        return rf"{{\sloppy\paragraph{{{breakable_text(table.title)}}} {breakable_text(table.instead)}\par}}"
     table = table.first_rows()
     parts = [line for part in _parts(table) for line in _fitted(part)]
     lines = [
         r"\begin{table}",
-        r"\centering\small",
+        r"\centering\small\sloppy",
         rf"\caption{{{breakable_text(table.title)}}}",
         rf"\label{{tab:{_label(table.name)}}}",
         *parts,

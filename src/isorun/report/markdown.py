@@ -47,6 +47,8 @@ def _listing(listing: Listing) -> str:
 
 def render_table(table: Table) -> str:
     """One table under its title, notes below."""
+    if table.instead:
+        return f"## {escaped_text(table.title)}\n\n{escaped_text(table.instead)}"
     table = table.first_rows()
     lines = [f"## {escaped_text(table.title)}", "", _row([_heading(column) for column in table.columns])]
     lines.append(_row([":--" if column.key else "--:" for column in table.columns]))

@@ -25,10 +25,14 @@ def replay_view(result: Replay) -> View:
 
 def _told(result: Replay) -> Iterator[str]:
     compared = [f"{count(result.rows, 'logged value')}"] if result.rows else []
+    compared += [count(result.results, "result")] if result.results and not result.rows else []
     compared += [count(result.digests, "digest")] if result.digests else []
-    if result.identical:
-        weights = ", the weights among them" if result.has_weights else ""
-        yield f"Identical bit by bit: {result.run} ({result.label}) gave the same {' and '.join(compared)}{weights}."
+    if not compared:
+        yield f"Nothing of {result.run} ({result.label}) could be compared: it left no number and no digest."
+    elif result.identical:
+        how = "bit by bit" if result.has_weights else "in all that was recorded"
+        weights = ", the weights among them" if result.has_weights else "; its weights were not seen"
+        yield f"Identical {how}: {result.run} ({result.label}) gave the same {' and '.join(compared)}{weights}."
         if result.setup:
             yield f"Although {count(len(result.setup), 'fact')} of the setup differ, {result.setup[0].what} first."
     else:
@@ -86,12 +90,15 @@ def replication_view(result: Replication) -> View:
 
 
 def _said(result: Replication) -> Iterator[str]:
-    how = ", bit by bit" if result.by_bits else ""
+    how = ", in every number that was logged" if result.by_numbers else ", bit by bit" if result.by_bits else ""
     about = f"{result.metric} of {result.study}, {result.package}"
     yield f"{result.verdict.capitalize()}{_as_far_as_judged(result)}: {_MEANINGS[result.verdict]}{how} ({about})."
     yield from _because(result)
     replaced = first_of(dict.fromkeys(f"{item.what} ({item.kind})" for item in result.replaced), 4, ", ")
-    yield f"Replaced: {replaced}." if result.replaced else "Nothing of what was recorded of the setup was replaced."
+    if not any(group.new.runs for group in result.groups):
+        yield "No new run has finished, so what of the setup was replaced is not known."
+    else:
+        yield f"Replaced: {replaced}." if result.replaced else "Nothing of what was recorded of the setup was replaced."
     if not result.by_bits:
         margin = result.rule.margin
         stated = (

@@ -69,6 +69,8 @@ def named_rows(table: Table, groups: Iterable[GroupKey]) -> Table:
 
     What they say moves below the table, unless it holds for the whole study and so needs no saying.
     """
+    if not table.rows:
+        return table
     shorter = without_constant_columns(table, (*GROUP_FACTORS, "selection"))
     gone = [place for place, column in enumerate(table.columns) if column.key and column not in shorter.columns]
     everywhere = [set(cells) for cells in zip(*(group_cells(key) for key in groups), strict=True)]
@@ -206,20 +208,39 @@ def _identical_table(result: StudyResult) -> Table:
         Column("sd", unit, metric.name if metric else ""),
         Column("max diff", unit, metric.name if metric else ""),
     )
+    title = "Identical runs: do the same seeds give the same weights?"
+    if not any(_repeated(group) for group in result.groups):
+        return Table("identical", title, columns, (), instead=_never_twice(result))
     rows = tuple(row for group in result.groups for row in _identical_rows(group, metric))
     note = "Runs in one row had everything fixed that their level fixes. 1 distinct: bit for bit the same weights."
-    digests = [cell for group in result.groups for same in group.identical for cell in _digest_cells(same)]
+    digests = [cell for group in result.groups for same in _repeated(group) for cell in _digest_cells(same)]
     unknown = (NO_DIGEST,) if UNKNOWN in digests else ()
-    return Table(
-        "identical", "Identical runs: do the same seeds give the same weights?", columns, rows, (note, *unknown)
-    )
+    return Table("identical", title, columns, rows, (note, *unknown))
+
+
+def _repeated(group: GroupResult) -> list[IdenticalRuns]:
+    """Seeds of which two runs can be held against each other."""
+    return [same for same in group.identical if same.runs > 1]
+
+
+def _never_twice(result: StudyResult) -> str:
+    """Why nothing is known about identical runs, and what to do about it; empty where nothing finished at all."""
+    if not any(group.identical for group in result.groups):
+        return ""
+    found = (one.next_step for one in result.conditions if one.code == "no-identical-runs")
+    step = next(found, "set repeats to 8 or more in the study and run again: finished runs are kept")
+    return f"No seed ran twice, so nothing is known about identical runs; next: {step}."
 
 
 def _identical_rows(group: GroupResult, metric: JudgedMetric | None) -> Iterator[tuple[str, ...]]:
     spreads = group.selections[0].by_seed(metric.name) if metric else {}
-    for same in group.identical:
+    for same in _repeated(group):
         cells = _same_seed_cells(spreads.get(same.seed), metric)
         yield (*group_cells(group.key), _seed(same), str(same.runs), *_digest_cells(same), *cells)
+    once = [same for same in group.identical if same.runs == 1]
+    if once:  # one row for all of them, since there is nothing to hold such a run against
+        named = _seed(once[0]) if len(once) == 1 else f"each of {len(once)}"
+        yield (*group_cells(group.key), named, "1", *(UNKNOWN,) * 4)
 
 
 def _seed(same: IdenticalRuns) -> str:

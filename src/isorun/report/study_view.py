@@ -92,7 +92,7 @@ def headline(result: StudyResult) -> tuple[str, ...]:
         return ()
     families: dict[tuple[str, ...], list[GroupResult]] = {}
     for group in result.groups:
-        if group.selections[0].every.metrics[metric.name].overall.n > 1:
+        if _largest_difference(group, metric) is not None:
             families.setdefault((group.key.approach, group.key.config, group.key.environment), []).append(group)
     return tuple(_family_sentence(result, groups, metric) for groups in families.values() if len(groups) > 1)
 
@@ -141,6 +141,10 @@ def _nothing_to_judge(result: StudyResult) -> str:
 def _no_value(group: GroupResult, metric: JudgedMetric) -> str:
     if not group.finished:
         return "no run finished"
+    first = group.selections[0]
+    if len(first.unjudged) == group.finished:
+        why = next(iter(first.unjudged.values()))
+        return f"{count(group.finished, 'run')} finished, none with an epoch that {first.selection.name} picks ({why})"
     return f"{count(group.finished, 'run')} finished, none with a usable value of {metric.name}"
 
 
@@ -222,10 +226,14 @@ def _family_sentence(result: StudyResult, groups: Sequence[GroupResult], metric:
     return f"{name}: the largest difference in {metric.name} between two runs is {_joined(parts)}."
 
 
-def _reach(group: GroupResult, metric: JudgedMetric, style: NumberStyle, mixed: str) -> str:
-    """The largest difference between two runs; between runs of the same seed where the level fixes one."""
+def _largest_difference(group: GroupResult, metric: JudgedMetric) -> float | None:
+    """That between two runs; of the same seed where the level fixes one, and None where no seed ran twice."""
     spreads = group.selections[0].by_seed(metric.name).values()
-    largest = max((item.max_difference for item in spreads if item.max_difference is not None), default=None)
+    return max((item.max_difference for item in spreads if item.max_difference is not None), default=None)
+
+
+def _reach(group: GroupResult, metric: JudgedMetric, style: NumberStyle, mixed: str) -> str:
+    largest = _largest_difference(group, metric)
     amount = "none" if largest == 0 else style.difference_with_unit(style.difference(largest))
     return f"{amount} {_LEVEL_WORDS[group.key.level]}{f' (runs of {mixed})' if mixed else ''}"
 
@@ -373,4 +381,4 @@ def _tables_by_section(result: StudyResult) -> dict[str, Iterable[Table]]:
 
 def _named(result: StudyResult, tables: Iterable[Table]) -> tuple[Table, ...]:
     keys = [group.key for group in result.groups]
-    return tuple(named_rows(table, keys) for table in tables if table.rows)
+    return tuple(named_rows(table, keys) for table in tables if table.rows or table.instead)

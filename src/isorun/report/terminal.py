@@ -41,22 +41,30 @@ def render(result: StudyResult, *, colour: bool, width: int, full: bool = False)
 
     view = study_view(result) if full else first_look(result)
     elsewhere = "Not shown here, but in the HTML, Markdown, LaTeX and JSON reports" if full else "With --full"
-    return render_view(view, colour=colour, width=width, headlines=len(headline(result)), elsewhere=elsewhere)
+    lines = len(headline(result))
+    return render_view(view, colour=colour, width=width, headlines=lines, elsewhere=elsewhere, full=full)
 
 
 def render_view(
-    view: View, *, colour: bool, width: int, headlines: int = 1, elsewhere: str = "Not shown here, but in --json"
+    view: View,
+    *,
+    colour: bool,
+    width: int,
+    headlines: int = 1,
+    elsewhere: str = "Not shown here, but in --json",
+    full: bool = False,
 ) -> str:
     """Verdict, tables and warnings; the first `headlines` sentences of the verdict stand out.
 
-    elsewhere: where tables that are too long for a terminal are to be found, in words.
+    elsewhere: where tables that are too long for a terminal are to be found, in words. full: folded ones are shown.
     """
+    left = [table for table in view.tables if len(table.rows) > _MOST_ROWS or (table.folded and not full)]
     sentences = [
         _styled(_wrapped(text, width, "", "  "), _BOLD, colour and place < headlines)
         for place, text in enumerate(view.verdict)
     ]
-    shown = [render_table(table, colour=colour, width=width) for table in view.tables if not _left_out(table)]
-    left_out = _left_out_line([table for table in view.tables if _left_out(table)], elsewhere, width)
+    shown = [render_table(table, colour=colour, width=width) for table in view.tables if table not in left]
+    left_out = _left_out_line(left, elsewhere, width)
     listings = ["\n".join(_listing(listing, colour=colour, width=width)) for listing in view.listings if listing.items]
     warnings = "\n".join(_warnings(view.warnings, colour=colour, width=width))
     parts = ("\n".join(sentences), *shown, _styled(left_out, _DIM, colour and bool(left_out)), *listings, warnings)
@@ -66,12 +74,10 @@ def render_view(
 def render_table(table: Table, *, colour: bool, width: int) -> str:
     """One table with its title above and its notes below."""
     title = _styled(_wrapped(table.title, width), _BOLD, colour)
+    if table.instead:
+        return f"{title}\n{_wrapped(table.instead, width, '  ')}"
     notes = [_styled(_wrapped(note, width, "  "), _DIM, colour) for note in table.notes]
     return "\n".join([title, *table_lines(table, width), *notes])
-
-
-def _left_out(table: Table) -> bool:
-    return table.folded or len(table.rows) > _MOST_ROWS
 
 
 def _left_out_line(tables: Sequence[Table], elsewhere: str, width: int) -> str:

@@ -2,11 +2,13 @@
 
     gate.py       the one layer that every request passes, and what each answer is sent with
     bodies.py     what a request may bring, bounded before anything reads it
+    failures.py   too many wrong tokens from one address
     refusals.py   one form of error, as JSON and as a page
     app.py        doors put behind the gate, and the server that listens
     sessions.py   logging in with a browser
     api.py        a registry over HTTP
-    shelves.py    where shown studies come from
+    shelves.py    where shown studies come from; registry_shelf.py those of a registry
+    kept.py       what was computed once, and is shown to many
     pages/        pages
 
 A room offers what it answers as doors: `pages.doors(shelf)` and `api.doors(registry)` are lists of them, and `app.py`
@@ -18,23 +20,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ["SMALL_BODY", "Door", "Who"]
+from isorun.registry import Scope
+
+__all__ = ["EVERYONE", "SMALL_BODY", "Door", "Who"]
 
 SMALL_BODY: Final = 64 * 2**10
 
 
-class Who(StrEnum):
-    """Who may use a door: everyone, or bearers of a token with this scope. On a laptop everyone may read."""
-
-    EVERYONE = "everyone"
-    READ = "read"
-    PUSH = "push"
-    YANK = "yank"
-    ADMIN = "admin"
-    SET_UP = "set-up"
+EVERYONE: Final = "everyone"
+Who: TypeAlias = Scope | Literal["everyone"]
+"""Who may use a door: everyone, or bearers of a token with this scope. On a laptop everyone may read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from isorun.registry import Scope, audit
 from isorun.registry.index import NamedVersion
 from isorun.registry.opening import LARGEST, Registry
 from isorun.registry.people import TokenAsked
-from isorun.serving import Door, Who
+from isorun.serving import EVERYONE, Door
 from isorun.serving.gate import viewer_of
 from isorun.serving.refusals import Refusal
 
@@ -94,29 +94,29 @@ def doors(registry: Registry, *, largest: int = LARGEST) -> Sequence[Door]:
     api = _Api(registry, largest)
     members = "/api/owners/{owner}/members/{user}"
     return [
-        Door("/api/me", api.me, Who.EVERYONE, listed=True),
-        Door("/api/setup", api.set_up, Who.SET_UP, "POST", guarded=True, listed=True),
-        Door("/api/users", api.users, Who.ADMIN, listed=True),
-        Door("/api/users", api.add_user, Who.ADMIN, "POST", listed=True),
-        Door("/api/users/{user}", api.close_user, Who.ADMIN, "DELETE", listed=True),
-        Door(members, api.add_member, Who.ADMIN, "PUT", listed=True),
-        Door(members, api.remove_member, Who.ADMIN, "DELETE", listed=True),
-        Door("/api/tokens", api.tokens, Who.READ, listed=True),
-        Door("/api/tokens", api.add_token, Who.ADMIN, "POST", listed=True),
-        Door("/api/tokens/{number}", api.revoke, Who.READ, "DELETE", listed=True),
-        Door("/api/search", api.search, Who.EVERYONE, listed=True),
-        Door(_PACKAGE, api.versions, Who.EVERYONE, listed=True),
-        Door(f"{_PACKAGE}/offers", api.offer, Who.PUSH, "POST", listed=True),
-        Door(f"{_PACKAGE}/visibility", api.show_to_all, Who.ADMIN, "PUT", listed=True),
-        Door(_VERSION, api.version, Who.EVERYONE, listed=True),
-        Door(_VERSION, api.push, Who.PUSH, "PUT", largest, streamed=True, listed=True),
-        Door(f"{_VERSION}/file", api.pull, Who.EVERYONE, listed=True),
-        Door(f"{_VERSION}/yank", api.yank, Who.YANK, "PUT", listed=True),
-        Door(f"{_VERSION}/yank", api.unyank, Who.YANK, "DELETE", listed=True),
-        Door("/api/addresses/{address}", api.addressed, Who.EVERYONE, listed=True),
-        Door("/api/addresses/{address}/file", api.pull_addressed, Who.EVERYONE, listed=True),
-        Door("/api/addresses/{address}/replications", api.replications, Who.EVERYONE, listed=True),
-        Door("/api/audit", api.audit, Who.ADMIN, listed=True),
+        Door("/api/me", api.me, EVERYONE, listed=True),
+        Door("/api/setup", api.set_up, Scope.SET_UP, "POST", guarded=True, listed=True),
+        Door("/api/users", api.users, Scope.ADMIN, listed=True),
+        Door("/api/users", api.add_user, Scope.ADMIN, "POST", listed=True),
+        Door("/api/users/{user}", api.close_user, Scope.ADMIN, "DELETE", listed=True),
+        Door(members, api.add_member, Scope.ADMIN, "PUT", listed=True),
+        Door(members, api.remove_member, Scope.ADMIN, "DELETE", listed=True),
+        Door("/api/tokens", api.tokens, Scope.READ, listed=True),
+        Door("/api/tokens", api.add_token, Scope.ADMIN, "POST", listed=True),
+        Door("/api/tokens/{number}", api.revoke, Scope.READ, "DELETE", listed=True),
+        Door("/api/search", api.search, EVERYONE, listed=True),
+        Door(_PACKAGE, api.versions, EVERYONE, listed=True),
+        Door(f"{_PACKAGE}/offers", api.offer, Scope.PUSH, "POST", listed=True),
+        Door(f"{_PACKAGE}/visibility", api.show_to_all, Scope.ADMIN, "PUT", listed=True),
+        Door(_VERSION, api.version, EVERYONE, listed=True),
+        Door(_VERSION, api.push, Scope.PUSH, "PUT", largest, streamed=True, listed=True),
+        Door(f"{_VERSION}/file", api.pull, EVERYONE, listed=True),
+        Door(f"{_VERSION}/yank", api.yank, Scope.YANK, "PUT", listed=True),
+        Door(f"{_VERSION}/yank", api.unyank, Scope.YANK, "DELETE", listed=True),
+        Door("/api/addresses/{address}", api.addressed, EVERYONE, listed=True),
+        Door("/api/addresses/{address}/file", api.pull_addressed, EVERYONE, listed=True),
+        Door("/api/addresses/{address}/replications", api.replications, EVERYONE, listed=True),
+        Door("/api/audit", api.audit, Scope.ADMIN, listed=True),
     ]
 
 

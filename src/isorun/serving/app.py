@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import signal
 import socket
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from isorun import __version__
 from isorun.errors import InputError, IsorunError
 from isorun.registry import STRANGER, Viewer
-from isorun.serving import Door, Who
+from isorun.serving import EVERYONE, Door
 from isorun.serving.gate import Gate, Identify, Reached
 from isorun.serving.refusals import Refusal, refusal_of, tell, wants_page
 
@@ -34,6 +35,8 @@ __all__ = ["bound", "gated", "listen", "own_doors", "settings_of"]
 
 _MOST_AT_ONCE: Final = 400
 _HEADER_SECONDS: Final = 10.0
+_UNREAD_SECONDS: Final = 60.0
+"""So long may somebody take nothing of an answer that is there for him."""
 _LONGEST_HEADERS: Final = 16 * 2**10
 _SILENT: Final = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
 """FastAPI would send traces to wherever variables of the environment say: this server sends nothing anywhere."""
@@ -93,7 +96,7 @@ def _app(doors: Sequence[Door]) -> Starlette:
 
 def own_doors() -> list[Door]:
     """What every server answers."""
-    return [Door("/health", health, Who.EVERYONE, listed=True, plain=True)]
+    return [Door("/health", health, EVERYONE, listed=True, plain=True)]
 
 
 def health(_: Request) -> Response:
@@ -132,15 +135,26 @@ def bound(host: str, port: int) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _cut_who_reads_nothing(listener)
         listener.bind((host, port))
         listener.listen()  # whoever comes before the server is up waits for it
     except OSError as error:
         listener.close()
-        hint = "isorun serve --port 0 takes a free one"
+        taken = error.errno in {errno.EADDRINUSE, errno.EACCES}
+        hint = "isorun serve --port 0 takes a free one" if taken else "--host 127.0.0.1, or an address of this machine"
         raise InputError(
             f"{host}:{port} cannot be listened on", found=error.strerror or str(error), hint=hint
         ) from None
     return listener
+
+
+def _cut_who_reads_nothing(listener: socket.socket) -> None:
+    """Lines that are accepted here are cut by the kernel where an answer waits for a reader who takes none of it.
+
+    Some hundred of them would keep everyone else out, as silent ones would; a closed one, too, waits for its reader.
+    """
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # not everywhere but on Linux
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_UNREAD_SECONDS * 1000))
 
 
 class _Impatient(H11Protocol):  # type: ignore[misc] # uvicorn is an extra

@@ -23,7 +23,7 @@ from starlette.routing import Match
 
 from isorun.errors import IsorunError
 from isorun.registry import STRANGER, Scope, Viewer
-from isorun.serving import Door, Who
+from isorun.serving import EVERYONE, Door
 from isorun.serving.bodies import bounded, gathered, refuse_encodings
 from isorun.serving.failures import Failures
 from isorun.serving.refusals import Refusal, refusal_of, tell, wants_page
@@ -216,7 +216,11 @@ def _declared(routes: Sequence[Any]) -> tuple[Any, ...]:
 
 def _fits(route: Any) -> bool:
     door = getattr(route, "door", None)
-    return isinstance(door, Door) and door.who in set(Who) and {door.method} == set(route.methods) - {"HEAD"}
+    return isinstance(door, Door) and _says_who(door) and {door.method} == set(route.methods) - {"HEAD"}
+
+
+def _says_who(door: Door) -> bool:
+    return door.who == EVERYONE or isinstance(door.who, Scope)
 
 
 def _headers(scope: ASGIScope) -> dict[str, str]:
@@ -258,7 +262,7 @@ def _session(headers: Mapping[str, str], name: str) -> str:
 
 
 def _refuse_unless_allowed(viewer: Viewer, door: Door) -> None:
-    if door.who is Who.EVERYONE or Scope(door.who) in viewer.scopes:
+    if door.who == EVERYONE or door.who in viewer.scopes:
         return
     if not viewer.user and not viewer.scopes:
         raise _unknown("this needs a token", "isorun login URL, or log in at /login")

@@ -25,6 +25,8 @@ _LARGEST: Final = 64 * 2**20
 class RegistryShelf(AbstractShelf):
     """The packages that the viewer may see. A version never changes; who replicated it may, and counts as a change."""
 
+    is_registry = True
+
     def __init__(self, name: str, registry: Registry) -> None:
         self.name = name
         self.title = "registry"

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from isorun.errors import RegistryDenied, RegistryMissing
 from isorun.registry.people import People
-from isorun.serving import Door, Who
+from isorun.serving import EVERYONE, Door
 from isorun.serving.gate import Reached, failed, viewer_of
 from isorun.serving.refusals import Refusal
 
@@ -38,9 +38,9 @@ def doors(people: People, reached: Reached) -> Sequence[Door]:
     """The page to log in, and what its forms are sent to."""
     sessions = _Sessions(people, reached)
     return [
-        Door("/login", sessions.login_page, Who.EVERYONE),
-        Door("/login", sessions.login, Who.EVERYONE, "POST", 2000, guarded=True),
-        Door("/logout", sessions.logout, Who.EVERYONE, "POST", 2000),
+        Door("/login", sessions.login_page, EVERYONE),
+        Door("/login", sessions.login, EVERYONE, "POST", 2000, guarded=True),
+        Door("/logout", sessions.logout, EVERYONE, "POST", 2000),
     ]
 
 

@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
-from isorun.errors import IsorunError, NothingRecorded, StoreError
+from isorun.errors import InputError, IsorunError, NothingRecorded, StoreError, StoreMissing
 from isorun.registry import Scope, Viewer
 from isorun.store import SEARCHES, STUDIES, AbstractStore
 
@@ -52,10 +52,10 @@ _MOST_LISTED: Final = 1_000
 class ShelfEntry:
     """A study as a shelf lists it.
 
-    name: what opens it. runs: those that left a record. when: when its latest run began, ISO 8601; empty where no run
-    has ended. address: of a package. tier: how far others bear it out, in the words of the registry; empty where
-    nobody keeps count. replicated_by: the addresses of packages of others that replicate it. words: what it is found
-    by, beside its name. problem: why it cannot be shown.
+    name: what opens it. runs: those that left a record. when: when its latest run began, in a registry when it was
+    pushed, ISO 8601; empty where no run has ended. address: of a package. tier: how far others bear it out, in the
+    words of the registry; empty where nobody keeps count. replicated_by: the addresses of packages of others that
+    replicate it. words: what it is found by, beside its name. problem: why it cannot be shown.
     """
 
     name: str
@@ -77,8 +77,9 @@ class ShelfEntry:
 class OpenedStudy:
     """A study off its shelf: its design, its runs, and what its store has to say.
 
-    source: what names the study in a command, store: what names its store there; empty where none is needed. analyse:
-    what is asked in place of the statistics of runs alone, where the study has searches.
+    source: what names the study in a command, store: what names its store there; empty where none is needed. place:
+    that of the store alone, for people. analyse: what is asked in place of the statistics of runs alone, where the
+    study has searches.
     """
 
     entry: ShelfEntry
@@ -88,6 +89,7 @@ class OpenedStudy:
     told: tuple[Condition, ...] = ()
     source: str = ""
     store: str = ""
+    place: str = ""
     analyse: Callable[[], StudyResult] | None = field(default=None, compare=False)
 
     def analysed(self) -> StudyResult:
@@ -109,11 +111,13 @@ class AbstractShelf(abc.ABC):
     - Names are looked up, and never become a path.
     - Nothing is changed by showing it. Any number of threads may ask at once.
 
-    name: what pages' addresses call it: letters, digits and hyphens. title: for people.
+    name: what pages' addresses call it: letters, digits and hyphens. title: for people. is_registry: whether packages
+    of many people are on it, some of which are seen by those who log in; when they were pushed is what it goes by.
     """
 
     name: str
     title: str
+    is_registry: ClassVar[bool] = False
 
     @abc.abstractmethod
     def entries(self, viewer: Viewer, text: str = "") -> Sequence[ShelfEntry]:
@@ -272,16 +276,16 @@ class StoreShelf(AbstractShelf):
 
     def opened(self, name: str, viewer: Viewer) -> OpenedStudy:
         """The study with the records of its cells."""
-        from isorun.workflow import known_to, runs_beyond, store_conditions, store_words  # noqa: PLC0415 - as above
+        from isorun.workflow import known_to, store_words, told_beside  # noqa: PLC0415 - as above
 
         revision = self.revision(name, viewer)
         with self._guard, _reopened_after_errors(self):
             known, store = self._study(name), self._opened_store()
             records = tuple(store.records(known.cells))
             design = known_to(known.study, store)
-            told = (*runs_beyond(design, store), *store_conditions(store))
+            told = told_beside(design, store)
             entry = self._entry_of(name, known, records)
-        opened = OpenedStudy(entry, revision, design, records, told, name, store_words(self._place))
+        opened = OpenedStudy(entry, revision, design, records, told, name, store_words(self._place), self.title)
         return replace(opened, analyse=lambda: self._with_searches(name)) if design.searches else opened
 
     def _entry_of(self, name: str, known: _Known, records: Sequence[RunRecord]) -> ShelfEntry:
@@ -401,20 +405,29 @@ def opened_package(entry: ShelfEntry, path: Path, source: str = "") -> OpenedStu
     """The study of a package, which is checked whole. source: what names it in a command, if not its path."""
     from isorun.packages.opened import PackageStore  # noqa: PLC0415 - as above
     from isorun.session import recalled  # noqa: PLC0415 - as above
-    from isorun.workflow import analyse, known_to  # noqa: PLC0415 - as above
+    from isorun.workflow import analyse, known_to, told_beside  # noqa: PLC0415 - as above
 
     with PackageStore(path) as store:
         design = known_to(recalled(store.documents(STUDIES).names()[0], store), store)
-        opened = OpenedStudy(entry, entry.address, design, tuple(store.records()), (), source or str(path))
+        opened = OpenedStudy(
+            entry, entry.address, design, tuple(store.records()), told_beside(design, store), source or str(path)
+        )
     return replace(opened, analyse=lambda: analyse(path)) if design.searches else opened
 
 
 def shelves_of(places: Sequence[str]) -> list[AbstractShelf]:
     """A shelf for each store, and one for all packages; what cannot be opened is refused at once."""
-    from isorun.session import is_package, store_place  # noqa: PLC0415 - as above
+    from isorun.session import folder_of, is_package, is_there, store_place  # noqa: PLC0415 - as above
 
     packages = [place for place in places if is_package(place)]
+    for place in packages:
+        if not Path(place).is_file():
+            raise InputError(f"there is no package {place}", hint="isorun pack STUDY makes one")
     stores = [place for place in places if place not in packages]
+    for place in stores:
+        if folder_of(place) is not None and not is_there(place):
+            allowed = "the folder of a store (.isorun), postgresql://…, a package (NAME.isorun)"
+            raise StoreMissing(f"there is no store {place}", allowed=allowed, hint="isorun run makes one")
     names: set[str] = set()
     shown = stores or ([] if packages else [store_place(None)])
     shelves: list[AbstractShelf] = [StoreShelf(_slug(place, names), place) for place in shown]

@@ -25,6 +25,7 @@ from isorun.environments.interpreter import is_python
 from isorun.errors import InputError
 from isorun.execution.resources import usable_cpus, visible_devices
 from isorun.packages import refused
+from isorun.packages.names import PREFIX as REGISTERED
 from isorun.share.rebuilding import checked_path, file_digest, safe_target
 from isorun.study.records import RunRecord
 
@@ -41,6 +42,7 @@ __all__ = [
     "chosen_interpreter",
     "cpus_of",
     "lacking_machine",
+    "package_at",
     "packages_of",
     "pinned",
     "refuse_lacks",
@@ -81,9 +83,23 @@ class Lack:
         """For people."""
         return f"{self.what}: {self.recorded or 'not recorded'} then, {self.found or 'not here'}"
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether there is nothing in its place."""
+        return not self.found
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
         return {"kind": self.kind, "what": self.what, "recorded": self.recorded, "found": self.found}
+
+
+def package_at(package: str | Path) -> Path:
+    """The file of a package; one that a registry has is fetched, and checked."""
+    if not str(package).startswith(REGISTERED):
+        return Path(package)
+    from isorun.registries import fetched  # noqa: PLC0415 - most packages are at hand
+
+    return fetched(str(package))
 
 
 def refuse_lacks(lacks: Sequence[Lack], subject: str) -> None:
@@ -239,14 +255,14 @@ def bring_data(files: Mapping[str, str], working: Path, places: Sequence[Path]) 
         else:
             found = file_digest(working / path) or _brought(path, digest, working, places)
         if found != digest:
-            hint = "--data FOLDER names where the data lie"
+            hint = f"--data FOLDER names where the data lie: FOLDER/{' or FOLDER/'.join(_names_of(path))}"
             yield Lack(DATA, path, f"sha256 {digest[:12]}", f"sha256 {found[:12]}" if found else None, hint)
 
 
 def _brought(path: str, digest: str, working: Path, places: Sequence[Path]) -> str:
     """The digest of what was brought; empty where nothing was found. Other bytes are brought only where none fit."""
     checked = checked_path(path)
-    offered = [place / name for place in places for name in dict.fromkeys((path, checked.name))]
+    offered = [place / name for place in places for name in _names_of(str(checked))]
     digests = {place: found for place in offered if (found := file_digest(place))}
     source = next((place for place, found in digests.items() if found == digest), next(iter(digests), None))
     if source is None:
@@ -260,6 +276,15 @@ def _brought(path: str, digest: str, working: Path, places: Sequence[Path]) -> s
     except OSError as error:
         raise refused(f"the data {path} cannot be put into {working}", str(error)) from None
     return digests[source]
+
+
+def _names_of(path: str) -> list[str]:
+    """What a file may be called in a folder of data: its path, and every end of it.
+
+    Whoever is asked where the data lie names the folder that he sees them in. Which file it is, its digest says.
+    """
+    parts = path.split("/")
+    return [path] if _lies_elsewhere(path) else ["/".join(parts[place:]) for place in range(len(parts))]
 
 
 def _lies_elsewhere(path: str) -> bool:

@@ -44,10 +44,12 @@ def study_of_cells(
     repeats: int = 1,
     known_as: Mapping[str, str] | None = None,
     environments: Mapping[str, Mapping[str, Any]] | None = None,
+    isolate: bool = False,
 ) -> Study:
     """The study that has these cells, and all others of their factors. environments: those that are declared otherwise.
 
-    kept: the document of the study that they come from, for how it is judged and carried out.
+    kept: the document of the study that they come from, for how it is judged and carried out. isolate: runs work in
+    copies of the folder, whatever the document says: it may have been asked for on the command line.
     """
     approaches: dict[str, dict[str, Any]] = {}
     configs: dict[str, dict[str, Any]] = {}
@@ -74,7 +76,8 @@ def study_of_cells(
         "seeds": list(seeds),
         "repeats": repeats,
         **({"take_seeds": True} if take_seeds else {}),
-        **{key: kept[key] for key in ("metrics", "selections", "policy") if key in kept},
+        **{key: kept[key] for key in ("metrics", "selections") if key in kept},
+        "policy": {**kept.get("policy", {}), **({"isolate": True} if isolate else {})},
         **({"withheld": withheld} if withheld else {}),
         **({"known_as": dict(known_as)} if known_as else {}),
     }

@@ -34,7 +34,11 @@ _LEFT_OUT_TOLD: Final = 6
 
 @dataclass(slots=True)
 class Exported(Told):
-    """What an export wrote. imports: the place that `isorun import` reads it from again."""
+    """What an export wrote.
+
+    imports: the place that `isorun import` reads it from again. there: runs that were there already, and are not
+    written a second time.
+    """
 
     told_as: ClassVar[str] = "exported"
 
@@ -46,6 +50,7 @@ class Exported(Told):
     next_step: str = ""
     states: dict[str, int] = field(default_factory=dict)
     conditions: list[Condition] = field(default_factory=list)
+    there: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -53,6 +58,7 @@ class Exported(Told):
             "study": self.study,
             "to": self.place,
             "runs": self.runs,
+            "there": self.there,
             "values": self.values,
             "import": self.imports,
             "states": self.states,
@@ -61,7 +67,9 @@ class Exported(Told):
 
     def view(self) -> View:
         """For people."""
-        wrote = f"{self.place}: {some(self.runs, 'run')} of the study {self.study} with {self.values:,} values."
+        new = "new run" if self.there else "run"
+        wrote = f"{self.place}: {some(self.runs, new)} of the study {self.study} with {self.values:,} values"
+        wrote += f"; {self.there:,} there already." if self.there else "."
         rows = tuple((state, f"{count:,}") for state, count in self.states.items())
         table = Table("states", "how the runs ended", (Column("state", key=True), Column("runs")), rows)
         return View((wrote, f"next: {self.next_step}"), (table,), tuple(self.conditions))
@@ -97,6 +105,10 @@ def export_runs(
     written = tracker.write(_tracked(records, declared.name, told, progress), Chosen(python=python))
     again = f"{'wandb' if form == 'wandb-offline' else form}:{shown_where(where)}"
     done = Exported(declared.name, written.place, written.runs, written.points, again, written.next_step)
+    done.there = written.there
+    if written.beside:
+        message = f"{some(written.beside, 'run')} stood there half written, or with other content: written again beside"
+        done.conditions.append(Condition("export.beside", message, f"delete the older ones in {form}"))
     done.states = dict(Counter(str(record.state) for record in records))
     what = Counter(told) + Counter(written.left_out)
     if what:

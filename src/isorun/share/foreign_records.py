@@ -53,6 +53,7 @@ def record_of(run: TrackedRun, cell: Cell, attempt: int, place: str) -> RunRecor
         "ended": run.ended,
         "params": {name: plain_json(value) for name, value in run.params.items()},
         "tags": dict(run.tags),
+        **({"artifacts_at": run.artifacts_at} if run.artifacts_at else {}),
     }
     return RunRecord(
         cell=cell,
@@ -214,6 +215,7 @@ def _as_imported(record: RunRecord, told: Mapping[str, Any]) -> TrackedRun:
         host=record.where.get("host", ""),
         commit=str(record.code.get("commit", "")),
         left_out=tuple(note.message for note in record.notes if note.code == LEFT_OUT),
+        artifacts_at=str(told.get("artifacts_at", "")),
     )
 
 

@@ -30,7 +30,7 @@ from isorun.store import STUDIES, AbstractStore
 from isorun.store.folder import FolderStore
 from isorun.study.design import Study, document_of, document_without_secrets, imported_study, kept_study
 from isorun.study.imported import ImportedRun, ImportedRuns, imported_cell_id
-from isorun.study.records import RunRecord
+from isorun.study.records import RunRecord, RunState
 from isorun.workflow import store_words
 
 __all__ = ["Imported", "import_runs"]
@@ -47,7 +47,9 @@ class Imported(Told):
     """What came of an import.
 
     known: runs that were there already. grown: those that went on after they had been imported as finished, and stay as
-    they are. updated: those of which the whole was taken now. gone: those that the tracker has no longer.
+    they are. updated: those of which the whole was taken now. gone: those that the tracker has no longer. not_taken:
+    what is in the tracker and became no run (deleted runs, trials that wait), by what it is. left_out: what records
+    have no place for, by what it is and in how many runs. without_values: runs that have no metric at all.
     """
 
     told_as: ClassVar[str] = "imported"
@@ -64,6 +66,9 @@ class Imported(Told):
     groups: dict[tuple[str, str, str], int] = field(default_factory=dict)
     states: dict[str, int] = field(default_factory=dict)
     conditions: list[Condition] = field(default_factory=list)
+    not_taken: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    without_values: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -72,6 +77,9 @@ class Imported(Told):
             "from": self.place,
             "runs": {"new": self.new, "known": self.known, "updated": self.updated, "grown": self.grown},
             "no_longer_there": self.gone,
+            "not_taken": self.not_taken,
+            "left_out": self.left_out,
+            "without_values": self.without_values,
             "values": self.values,
             "states": self.states,
             "groups": [
@@ -88,9 +96,13 @@ class Imported(Told):
         counted += [f"{self.known} known already"] if self.known else []
         counted += [f"{len(self.grown)} that grew since and were left as they are"] if self.grown else []
         ended = ", ".join(f"{count} {state}" for state, count in self.states.items())
+        gone = "no longer in the tracker"
+        unfinished = sum(count for state, count in self.states.items() if state not in (str(RunState.FINISHED), gone))
+        others = f"; {some(unfinished, 'run')} that did not finish {'is' if unfinished == 1 else 'are'} in no figure"
+        runs = f"{some(sum(self.states.values()), 'run')} ({ended}){others if unfinished else ''}"
         verdict = (
             f"{self.place}: {', '.join(counted)}.",
-            f"The study {self.study} has {some(sum(self.states.values()), 'run')} ({ended}).",
+            f"The study {self.study} has {runs}.",
             f"next: isorun report {shlex.quote(self.study)}{self.store}",
         )
         rows = tuple((*group, str(count)) for group, count in list(self.groups.items())[:_GROUPS_SHOWN])
@@ -121,6 +133,7 @@ def import_runs(
     update: bool = False,
     python: str = "",
     progress: Callable[[float, float], None] | None = None,
+    deleted: bool = False,
 ) -> Imported:
     """Take the runs of a tracker into the store as a study.
 
@@ -129,9 +142,16 @@ def import_runs(
     "experiment", "name", or a parameter or a tag. seed: the parameter with the seed; "none" for none; one that is
     called so when not given. ignore: parameters that tell no configs apart. metrics: what runs are judged by, with
     directions. update: take runs that grew since they were imported. python: an interpreter that has Aim, for Aim.
+    deleted: take runs, too, that were deleted in the tracker and are still there (MLflow).
     """
     tracker = opened_tracker(place)
-    chosen = Chosen(tuple(experiments), python, tuple(metrics or ()))
+    if deleted and not tracker.keeps_deleted:
+        raise InputError(
+            f"--deleted: {tracker.name} has no deleted runs that could be read",
+            allowed="of mlflow:…",
+            hint="the same command without it",
+        )
+    chosen = Chosen(tuple(experiments), python, tuple(metrics or ()), deleted=deleted)
     runs = [without_secret_values(run) for run in tracker.read(chosen)]
     if not runs:
         raise InputError(f"there is no run in {tracker.place}", found="; ".join(tracker.notes) or "nothing")
@@ -140,15 +160,24 @@ def import_runs(
         where = place_of(None, store)
         opened = stack.enter_context(open_store(where)) if isinstance(where, str) else where
         work = _Import(tracker, runs, study_name, opened, progress or (lambda _done, _total: None))
-        work.is_asked_as(_command(tracker, experiments, approach, ignore), store_words(store), is_named=bool(name))
+        asked = _command(tracker, experiments, approach, ignore, deleted=deleted)
+        work.is_asked_as(asked, store_words(store), is_named=bool(name))
         work.settle(approach, seed, tuple(ignore))
         return work.carry_out(metrics or {}, update=update)
 
 
-def _command(tracker: AbstractTracker, experiments: Sequence[str], approach: str | None, ignore: Sequence[str]) -> str:
+def _command(
+    tracker: AbstractTracker,
+    experiments: Sequence[str],
+    approach: str | None,
+    ignore: Sequence[str],
+    *,
+    deleted: bool,
+) -> str:
     """The import as it is typed again, but for its seed, its name and its store."""
     chosen = [word for one in experiments for word in ("--experiment", one)]
     chosen += [] if approach is None else ["--approach", approach]
+    chosen += ["--deleted"] if deleted else []
     return shlex.join(["isorun", "import", tracker.place, *chosen]) + _ignoring(ignore)
 
 
@@ -325,6 +354,10 @@ class _Import:
         self._done.states = dict(Counter(found))
         if self._done.gone:
             self._done.states["no longer in the tracker"] = self._done.gone
+        what = Counter(re.sub(r" \([\d,]+ times\)$", "", item) for run in self._runs for item in run.left_out)
+        self._done.left_out = dict(what.most_common())
+        self._done.not_taken = dict(self._tracker.not_taken)
+        self._done.without_values = sum(not run.points and not run.results for run in self._runs)
         self._done.conditions = [*self._conditions(runs)]
 
     def _conditions(self, runs: ImportedRuns) -> list[Condition]:
@@ -333,6 +366,7 @@ class _Import:
             *self._seeds(runs),
             *self._configs(),
             *self._ended(),
+            *self._empty(),
             *self._not_kept(),
             *self._grown(),
             *(Condition("tracker-note", note, "nothing, where that is meant") for note in self._tracker.notes),
@@ -350,11 +384,17 @@ class _Import:
             next_step = f"{self._command} --seed none --name NAME, where it is something else"
             found.append(Condition("seed-from-parameter", message, next_step))
         if seeded < len(runs.runs):
+            unfit = self._apart.unfit_seeds(self._runs)
+            why = (
+                f" ({self._apart.seed} is no whole number from 0 on: {first_of(unfit, _NAMED, ', ')})" if unfit else ""
+            )
             message = (
-                f"of {some(len(runs.runs) - seeded, 'run')} no seed is known: what was drawn independently is not "
+                f"of {some(len(runs.runs) - seeded, 'run')} no seed is known{why}: what was drawn independently is not "
                 f"known, each counts as one unit, and every verdict says so"
             )
             next_step = f"{self._command} --seed PARAMETER --name NAME, where one has the seed"
+            if unfit:
+                next_step = f"{self._command} --seed ANOTHER --name NAME, where another parameter has the seed"
             found.append(Condition("units-unknown", message, next_step))
         return found
 
@@ -376,12 +416,18 @@ class _Import:
         message = f"{some(going, 'run')} had not ended by the tracker's word: recorded as interrupted, in no figure"
         return [Condition("still-running", message, "import again when they have ended: the whole is taken then")]
 
+    def _empty(self) -> list[Condition]:
+        if not self._done.without_values:
+            return []
+        message = f"{some(self._done.without_values, 'run')} without any metric: recorded, in no figure"
+        return [Condition("runs-without-values", message, "nothing, where that is meant")]
+
     def _not_kept(self) -> list[Condition]:
         """What was left out, by what it is: of a thousand runs each may have the same artifact."""
-        what = Counter(re.sub(r" \([\d,]+ times\)$", "", item) for run in self._runs for item in run.left_out)
+        what = self._done.left_out
         if not what:
             return []
-        told = first_of((f"{item} ({some(count, 'run')})" for item, count in what.most_common()), _LEFT_OUT_TOLD)
+        told = first_of((f"{item} ({some(count, 'run')})" for item, count in what.items()), _LEFT_OUT_TOLD)
         message = f"a record has no place for: {told}"
         return [Condition(LEFT_OUT, message, "they stay in the tracker; every record names its own")]
 

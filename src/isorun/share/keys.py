@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import InputError, MissingExtra, known_names
+from isorun.own_machine import replace_private, user_folder, write_private
 from isorun.packages.signatures import Signature, fingerprint, signed_content
 
 __all__ = ["PublicKey", "Signing", "default_key", "forget", "new_key", "public_key", "signer", "trust", "trusted_keys"]
@@ -46,30 +47,22 @@ class PublicKey:
         return fingerprint(self.key)
 
 
-def _folder() -> Path:
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "isorun"
-
-
 def default_key() -> Path | None:
     """The user's own signing key: as ISORUN_KEY says, else the one in his folder; None where there is none."""
     if named := os.environ.get("ISORUN_KEY"):
         return Path(named)
-    own = _folder() / "signing.key"
+    own = user_folder() / "signing.key"
     return own if own.is_file() else None
 
 
 def new_key(path: Path | None = None) -> tuple[Path, PublicKey]:
     """A new private key in a file that nobody else can read; one that is there is never replaced."""
     made = _ed25519().Ed25519PrivateKey.generate()
-    target = path or _folder() / "signing.key"
+    target = path or user_folder() / "signing.key"
     serialization = _serialization()
     form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     try:
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(made.private_bytes(*form))
-            file.flush()
-            os.fsync(file.fileno())
+        write_private(target, made.private_bytes(*form))
     except FileExistsError:
         hint = "--out FILE names another; a key that is lost cannot be made again"
         raise InputError(f"there is a key already: {target}", hint=hint) from None
@@ -104,7 +97,7 @@ def public_key(text: str) -> PublicKey:
 
 def trusted_keys() -> tuple[PublicKey, ...]:
     """The keys that the user trusts."""
-    path = _folder() / "trusted.keys"
+    path = user_folder() / "trusted.keys"
     if not path.is_file():
         return ()
     lines = _read(path).decode("utf-8", "replace").splitlines()
@@ -134,12 +127,9 @@ def forget(name: str) -> None:
 
 
 def _write(keys: list[PublicKey]) -> None:
-    path = _folder() / "trusted.keys"
+    path = user_folder() / "trusted.keys"
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished = path.with_suffix(f".{os.getpid()}.part")
-        unfinished.write_text("".join(f"{item.line}\n" for item in keys), encoding="utf-8")
-        unfinished.replace(path)
+        replace_private(path, "".join(f"{item.line}\n" for item in keys).encode())
     except OSError as error:
         raise InputError(f"{path} cannot be written", found=error.strerror or str(error)) from None
 

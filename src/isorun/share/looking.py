@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.errors import IsorunError
+from isorun.errors import InputError, IsorunError
 from isorun.packages import refused
 from isorun.packages.manifest import Manifest
 from isorun.packages.reading import Package, open_package
@@ -18,7 +18,7 @@ from isorun.share.keys import PublicKey, trusted_keys
 from isorun.share.surroundings import DATA, ENVIRONMENT
 from isorun.store.rows import no_garbage_collected
 
-__all__ = ["INVALID", "NONE", "TRUSTED", "UNKNOWN_KEY", "LookedAt", "signer_of", "verify"]
+__all__ = ["INVALID", "NONE", "TRUSTED", "UNKNOWN_KEY", "LookedAt", "signer_of", "signer_to_run", "verify"]
 
 NONE: Final = "unsigned"
 INVALID: Final = "invalid"
@@ -115,6 +115,17 @@ def signer_of(package: Package, keys: Sequence[PublicKey]) -> tuple[str, PublicK
     if not package.signature.is_valid_for(package.address):
         return INVALID, named
     return (TRUSTED if named in keys else UNKNOWN_KEY), named
+
+
+def signer_to_run(package: Package) -> str:
+    """Who signed what is about to be run, as far as that is known here; one whose signature does not fit is not run."""
+    word, by = signer_of(package, trusted_keys())
+    if word == INVALID:
+        raise InputError(
+            "the signature of the package does not fit: it was signed for another content, or altered",
+            hint=f"isorun verify {package.path}; ask whoever made it for the file again",
+        )
+    return f"by {by.name or by.fingerprint}, {word}" if by is not None else word
 
 
 def _sentences(package: Package) -> tuple[str, ...]:

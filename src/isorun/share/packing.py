@@ -96,7 +96,10 @@ def pack(
         cells, documents = kept_of(study, kept)
         records = kept.records(cells)
         if not records:
-            raise NothingRecorded(f"no run of the study {study.name!r} has ended yet", hint="isorun run makes the runs")
+            raise NothingRecorded(
+                f"no run of the study {study.name!r} is recorded yet",
+                hint="isorun run makes the runs, and isorun status says which go on",
+            )
         path = None if dry_run else Path(package_name(study.name) if target is None else target)
         code = code_for_package(records, Path(study.folder), with_content=with_code, allowed=allowed, snapshot=snapshot)
         content = Content(study, records, code, _documents(kept, documents), license_id)

@@ -24,6 +24,7 @@ from isorun.share.code import Code
 from isorun.share.packing import Content, PackedStudy, package_name, write_package
 from isorun.study.cells import Cell, Level, cells_of
 from isorun.study.design import Study, document_without_secrets, study_from_document
+from isorun.study.imported import IMPORTED
 from isorun.study.records import RunRecord, RunState, Series, canonical_json
 
 __all__ = ["Written", "packed_from", "write_plain"]
@@ -31,6 +32,9 @@ __all__ = ["Written", "packed_from", "write_plain"]
 _FIELDS: Final = ("state", "exit_code", "seed_used", "started_at", "wall_seconds", "cpu_seconds", "peak_memory_bytes")
 _CELL: Final = ("approach", "config", "environment", "level", "seed", "repeat")
 _POINTS: Final = ("run", "metric", "step", "seconds", "value")
+_DESIGN: Final = "study.json"
+_TABLE: Final = "a table"
+"""What runs were imported from, of which nothing but their rows is known: nobody can make more of them."""
 _README: Final = """\
 {runs} runs of the study {study}, written by isorun pack --plain.
 
@@ -80,10 +84,10 @@ def write_plain(
     write = _write_parquet if parquet else _write_csv
     write(folder / f"runs.{kind}", *_run_table(records))
     write(folder / f"points.{kind}", _POINTS, _point_rows(records))
-    (folder / "study.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    (folder / _DESIGN).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     told = _README.format(runs=f"{len(records):,}", study=study.name, kind=kind)
     (folder / "README.txt").write_text(told, encoding="utf-8")
-    names = tuple(str(folder / name) for name in (f"runs.{kind}", f"points.{kind}", "study.json", "README.txt"))
+    names = tuple(str(folder / name) for name in (f"runs.{kind}", f"points.{kind}", _DESIGN, "README.txt"))
     return Written(str(folder), study.name, len(records), points, names)
 
 
@@ -163,6 +167,8 @@ def packed_from(folder: Path, target: str | Path | None = None) -> PackedStudy:
     if not rows:
         raise InputError(f"there are no runs in {folder}", allowed="runs.csv or runs.parquet with a row a run")
     points = _series(_table(folder, "points", needed=False))
+    if not (folder / _DESIGN).is_file():
+        rows = _counted_from_zero(rows)
     document = _document(folder, rows)
     study = study_from_document(document, folder, str(document.get("name") or folder.name))
     cells = {_place(cell): cell for cell in cells_of(study)}
@@ -208,7 +214,7 @@ def _series(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Series]]:
 
 def _document(folder: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The design in study.json, or one that these rows belong to."""
-    path = folder / "study.json"
+    path = folder / _DESIGN
     if path.is_file():
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
@@ -221,7 +227,7 @@ def _document(folder: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]
     seeds = sorted({int(cell[4]) for cell in cells if cell[4] is not None})
     return {
         "name": folder.resolve().name,
-        "approaches": {name: {"command": ["recorded-elsewhere", name]} for name in sorted({cell[0] for cell in cells})},
+        "approaches": {name: {"command": [IMPORTED, _TABLE]} for name in sorted({cell[0] for cell in cells})},
         "configs": {_cell_of(row)[1]: _named(row, "config.") for row in rows},
         "environments": {name: {} for name in sorted({cell[2] for cell in cells})},
         "levels": sorted({cell[3] for cell in cells}, key=[str(level) for level in Level].index),
@@ -229,6 +235,12 @@ def _document(folder: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]
         "repeats": 1 + max(cell[5] for cell in cells),
         "metrics": {name: {} for name in sorted({name for row in rows for name in _named(row, "result.")})},
     }
+
+
+def _counted_from_zero(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with repeats as studies count them: who counts from 1 has not left out one."""
+    first = min(_cell_of(row)[5] for row in rows)
+    return [{**row, "repeat": _cell_of(row)[5] - first} for row in rows]
 
 
 def _cell_of(row: Mapping[str, Any]) -> tuple[str, str, str, str, int | None, int]:

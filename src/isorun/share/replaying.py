@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from isorun import workflow
 from isorun.analysis.evidence.provenance import files_of
+from isorun.analysis.evidence.shared_files import is_isolated
 from isorun.analysis.replications.replays import Replay, held_against
 from isorun.environments.interpreter import REPLACED
 from isorun.errors import ExecutionError, InputError, NothingRecorded
@@ -23,7 +24,7 @@ from isorun.execution import Job, Tell
 from isorun.execution.local import LocalExecutor
 from isorun.packages.opened import PackageStore
 from isorun.scheduling import INTERRUPTED, CellList, Observer, carry_out
-from isorun.session import Store, open_store, place_of, recorded, run_named, runs_folder, store_place
+from isorun.session import Store, is_registered, open_store, place_of, recorded, run_named, runs_folder, store_place
 from isorun.share.at_hand import (
     CODE,
     Lack,
@@ -33,10 +34,13 @@ from isorun.share.at_hand import (
     chosen_interpreter,
     cpus_of,
     lacking_machine,
+    package_at,
     refuse_lacks,
 )
 from isorun.share.declared_again import study_of_cells
+from isorun.share.looking import signer_to_run
 from isorun.share.rebuilding import KeptCode, code_in, compared_files, file_digest, put_code
+from isorun.share.seen_first import seen_of
 from isorun.share.surroundings import data_of
 from isorun.store import REPLAYS, STUDIES, AbstractStore, shown_place
 from isorun.study import FUNCTION
@@ -44,10 +48,12 @@ from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
 from isorun.study.records import RunRecord, RunState
 
-__all__ = ["Watcher", "replay"]
+__all__ = ["Confirm", "Watcher", "replay"]
 
 Watcher = Callable[[Study], AbstractContextManager[Observer]]
 """Makes who is told how the runs of a study go on."""
+Confirm = Callable[[Sequence[tuple[str, str]]], None]
+"""Is told what of a package would be run, a name and a text each; raises where it is not to be."""
 _LAUNCHES: Final = frozenset(("warm", "fresh"))
 
 
@@ -61,6 +67,7 @@ def replay(
     python: str | None = None,
     anyway: bool = False,
     keep: str | Path | None = None,
+    confirm: Confirm | None = None,
     watch: Watcher | None = None,
 ) -> Replay:
     """Make a run again, and say whether it is identical or what differs first.
@@ -68,12 +75,16 @@ def replay(
     run: its id or the start of it. store: where it is kept, which may be a package. code: where the code lies, or a
     repository that has it; by default the study's folder. folder: a new one that the recorded commit is put into. data:
     folders with data. python: the interpreter. anyway: run with what is here, and say what was replaced. keep: the
-    store for the new run; by default that of the old one, and of a package `.isorun` here. watch: who is told how it
-    goes on.
+    store for the new run; by default that of the old one, and of a package `.isorun` here. confirm: who is told what of
+    a package would be run, before it is. watch: who is told how it goes on.
     """
+    if isinstance(store, str) and is_registered(store):
+        store = str(package_at(store))
     with recorded(place_of(None, store), None) as kept:
         record = _replayable(run, kept)
         packed = isinstance(kept, PackageStore)
+        if isinstance(kept, PackageStore):
+            _show_first(kept, record, confirm)
         known = _Known.of(record, kept, Path(code) if code else None)
         working, lacks = known.put(Path(folder) if folder else None, [Path(place) for place in data])
         program, lacking = _interpreter(record, python, own=not packed)
@@ -85,6 +96,14 @@ def replay(
             return _made_again(record, known, kept, working, python=program, lacks=lacks, watch=watch)
         with open_store(place) as target:
             return _made_again(record, known, target, working, python=program, lacks=lacks, watch=watch)
+
+
+def _show_first(kept: PackageStore, record: RunRecord, confirm: Confirm | None) -> None:
+    """What somebody else packed is run by nobody who has not seen it, and not at all where its signature is forged."""
+    signed = signer_to_run(kept.package)
+    if confirm is not None:
+        about = f"{kept.package.path} ({kept.package.address[:19]}…, signature: {signed}), run {record.run_id}"
+        confirm([("package", about), *seen_of([record.cell], _declared(record.cell, kept)).lines()])
 
 
 def _replayable(run: str, kept: AbstractStore) -> RunRecord:
@@ -170,6 +189,7 @@ class _Known:
             seeds=[1 if content.seed is None else content.seed],
             repeats=content.repeat + 1,
             known_as={content.id: known_as},
+            isolate=is_isolated(self.record),
         )
         if known_as not in {one.id for one in cells_of(study)}:
             raise ExecutionError(

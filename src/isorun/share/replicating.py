@@ -13,8 +13,6 @@ where it was stopped, and another one is refused there.
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -25,6 +23,7 @@ from isorun import workflow
 from isorun.analysis.checks import Margin, SameBits
 from isorun.analysis.evidence import Condition, some
 from isorun.analysis.evidence.judged import JudgedMetric
+from isorun.analysis.evidence.shared_files import is_isolated
 from isorun.analysis.replications import (
     GroupOutcome,
     GroupRuns,
@@ -58,21 +57,22 @@ from isorun.share.at_hand import (
     chosen_interpreter,
     cpus_of,
     lacking_machine,
+    package_at,
     pinned,
     refuse_lacks,
 )
 from isorun.share.declared_again import environment_of, study_of_cells
-from isorun.share.keys import trusted_keys
-from isorun.share.looking import INVALID, signer_of
+from isorun.share.looking import signer_to_run
 from isorun.share.replaying import Watcher
 from isorun.share.replication_folder import ReplicationFolder
+from isorun.share.seen_first import seen_of
 from isorun.study import FUNCTION
-from isorun.study.cells import GROUP_FACTORS, Cell, cells_of, fill_placeholders
+from isorun.study.cells import GROUP_FACTORS, Cell, cells_of
 from isorun.study.design import Metric, Study
 from isorun.study.parsing import PACKAGES
 from isorun.study.records import RunRecord, RunState
 
-__all__ = ["ReplicationPlan", "replicate", "shown_command"]
+__all__ = ["ReplicationPlan", "replicate"]
 
 _NEVER_STARTED: Final = "none"
 
@@ -146,6 +146,7 @@ def replicate(
     store: where the new runs are kept. anyway: run with what is here where something cannot be had.
     """
     with PackageStore(package_at(package)) as kept:
+        signer_to_run(kept.package)
         stored = _wanted(kept.records(), where or {}, str(package))
         groups = stored_groups(stored)
         judging = _Judging.of(kept, stored, metric, selection)
@@ -170,6 +171,7 @@ def replicate(
         lacks += surroundings.lacks
         if not anyway:
             refuse_lacks(lacks, "the package")
+        place.declare(working)
         study = _study(kept, groups, rule, working, surroundings)
         target = str(store) if store else place.store
         at_hand = _AtHand(study, groups, rule, judging, watch)
@@ -198,15 +200,6 @@ def replicate(
         )
     place.keep_result(told.to_json())
     return told
-
-
-def package_at(package: str | Path) -> Path:
-    """The file of a package; one that a registry has is fetched, and checked."""
-    if not str(package).startswith(REGISTERED):
-        return Path(package)
-    from isorun.registries import fetched  # noqa: PLC0415 - most packages are at hand
-
-    return fetched(str(package))
 
 
 def _short_name(package: str) -> str:
@@ -280,57 +273,24 @@ def _plan(
     package: str,
 ) -> ReplicationPlan:
     cells = [record.cell for group in groups for record in group.records]
-    document = kept.package.study_document()
-    contents = {
-        json.dumps([cell.environment, content], sort_keys=True, default=str): (cell.environment, content)
-        for cell in cells
-        for content in [environment_of(cell, document)]
-    }
-    variables = (
-        f"{name}={value}" for _, content in contents.values() for name, value in content.get("env", {}).items()
-    )
-    environments = (f"{name}: {said}" for name, content in contents.values() if (said := _said_of(content)))
+    seen = seen_of(cells, kept.package.study_document())
     installed = (word for made in surroundings.environments.values() for word in made["settings"]["requirements"])
     again = [min(rule.runs, len(group.seeds)) for group in groups]
     most = [first + rule.last - (group.one_seed and rule.last > 0) for first, group in zip(again, groups, strict=True)]
     return ReplicationPlan(
         package,
         kept.package.address,
-        _signature(kept),
+        signer_to_run(kept.package),
         kept.package.manifest.study,
-        tuple(dict.fromkeys(shown_command(cell) for cell in cells)),
-        tuple(dict.fromkeys(variables)),
-        tuple(dict.fromkeys(environments)),
+        seen.commands,
+        seen.variables,
+        seen.environments,
         tuple(dict.fromkeys(installed)),
         str(home),
         len(groups),
         sum(first or rule.runs for first in again),
         sum(most),
     )
-
-
-def _said_of(environment: Mapping[str, Any]) -> str:
-    """What of an environment decides which programs run, beside its variables."""
-    made = f"{environment['kind']} {environment.get('settings')}" if environment.get("kind") else ""
-    python = f"python {environment['python']}" if environment.get("python") else ""
-    imports = f"imports {', '.join(map(str, environment['preload']))}" if environment.get("preload") else ""
-    return "; ".join(filter(None, (made, python, imports)))
-
-
-def _signature(kept: PackageStore) -> str:
-    """Who signed it, as far as that is known here; a signature that does not fit is no small thing."""
-    word, by = signer_of(kept.package, trusted_keys())
-    if word == INVALID:
-        raise InputError(
-            "the signature of the package does not fit: it was signed for another content, or altered",
-            hint=f"isorun verify {kept.package.path}; ask whoever made it for the file again",
-        )
-    return f"by {by.name or by.fingerprint}, {word}" if by is not None else word
-
-
-def shown_command(cell: Cell) -> str:
-    """The command as it is run, with its settings; seeds and folders are filled in for each run."""
-    return shlex.join(fill_placeholders(cell.command, {}, cell.config_values, f"approaches.{cell.approach}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +351,7 @@ def _study(
         seeds=seeds,
         repeats=repeats,
         environments=surroundings.environments,
+        isolate=any(is_isolated(record) for group in groups for record in group.records),
     )
 
 
@@ -407,7 +368,8 @@ def _launch(records: Sequence[RunRecord]) -> str:
 
 def _told(lacks: Iterable[Lack], *, anyway: bool) -> Iterable[Condition]:
     for lack in dict.fromkeys(lacks) if anyway else ():
-        message = f"{lack.kind} could not be had as it was, and was replaced: {lack.words}"
+        became = "and it was run without" if lack.is_missing else "and was replaced"
+        message = f"{lack.kind} could not be had as it was, {became}: {lack.words}"
         yield Condition("replaced", message, lack.hint or "replicate where it can be had")
 
 

@@ -5,7 +5,7 @@
     replication.json    what was declared before the first run; the same call goes on, another one is refused
     result.json         what was said at last
 
-The rule is written when the code is whole: a call that was killed before begins anew.
+The rule is written when code and data are there: a call that was refused or killed before begins anew.
 """
 
 from __future__ import annotations
@@ -64,20 +64,26 @@ class ReplicationFolder:
     def put(
         self, package: Package, records: Sequence[RunRecord], code: Path | None, data: Sequence[Path]
     ) -> tuple[Path, list[Lack]]:
-        """The folder to run in, with code and data; and what of them is not as it was."""
+        """The folder to run in, with code and data; and what of them is not as it was. `declare` comes after it."""
         needed = checked_files(data_of(records)["files"])
         files = {path: digest for record in records for path, digest in files_of(record) if path not in needed}
         kept = self._kept()
-        if kept is None:
-            kept = self._put_code(package, code, files)
-        working = self.folder.absolute() / _CODE / str(kept["working"])
+        below = self._put_code(package, code, files) if kept is None else str(kept["working"])
+        working = self.folder.absolute() / _CODE / below
         return working, [*_other_code(working, files), *bring_data(needed, working, [*data, code or Path.cwd()])]
+
+    def declare(self, working: Path) -> None:
+        """Write the rule down before the first run; from then on the folder is for this one."""
+        if self._kept() is None:
+            below = working.relative_to(self.folder.absolute() / _CODE).as_posix()
+            _write(self.folder / _DECLARED, {**self.declared, "working": below})
 
     def keep_result(self, result: Mapping[str, Any]) -> None:
         """Write what was said, whole."""
         _write(self.folder / RESULT, result)
 
-    def _put_code(self, package: Package, code: Path | None, files: Mapping[str, str]) -> Mapping[str, Any]:
+    def _put_code(self, package: Package, code: Path | None, files: Mapping[str, str]) -> str:
+        """Put the code there; where in it the study lies."""
         self.folder.mkdir(parents=True, exist_ok=True)
         half = (self.folder / _HALF).absolute()
         shutil.rmtree(half, ignore_errors=True)
@@ -85,9 +91,7 @@ class ReplicationFolder:
         put: PutCode = put_code(code_in(package), half, code, files)
         below = put.working.relative_to(half).as_posix()
         half.rename((self.folder / _CODE).absolute())
-        kept = {**self.declared, "working": below}
-        _write(self.folder / _DECLARED, kept)
-        return kept
+        return below
 
     def _kept(self) -> Mapping[str, Any] | None:
         path = self.folder / _DECLARED

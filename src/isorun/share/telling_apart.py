@@ -24,6 +24,7 @@ BY_EXPERIMENT, BY_NAME = "experiment", "name"
 NO_SEED: Final = "none"
 _SEEDS: Final = ("seed", "random_seed", "random_state", "rng_seed", "manual_seed", "global_seed", "seed_everything")
 _LARGEST_SEED: Final = 2**63
+_LARGEST_EXACT_FLOAT: Final = 2.0**53
 _LONGEST_NAME: Final = 60
 _LONGEST_VALUE: Final = 24
 
@@ -53,11 +54,21 @@ def seed_parameter(runs: Iterable[TrackedRun]) -> str:
 
 
 def _whole(value: object) -> int | None:
+    """The seed that a value is. 3.0 is 3: TensorBoard keeps all numbers so, and tables with gaps theirs."""
     try:
         number = int(str(value))
     except ValueError:
-        return None
+        number = _from_float(str(value))
     return number if 0 <= number < _LARGEST_SEED and not isinstance(value, bool) else None
+
+
+def _from_float(text: str) -> int:
+    """The whole number that a decimal is exactly; -1 where it is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return -1
+    return int(number) if number.is_integer() and number < _LARGEST_EXACT_FLOAT else -1
 
 
 @dataclass(slots=True)
@@ -137,6 +148,11 @@ class ToldApart:
     def seed_of(self, run: TrackedRun) -> int | None:
         """The seed of this run; None where no parameter says it."""
         return _whole(flat_params(run.params).get(self.seed)) if self.seed else None
+
+    def unfit_seeds(self, runs: Sequence[TrackedRun]) -> list[str]:
+        """What the parameter with the seed says in runs where it is no seed."""
+        told = (flat_params(run.params).get(self.seed) for run in runs) if self.seed else ()
+        return list(dict.fromkeys(str(value) for value in told if value is not None and _whole(value) is None))
 
     def alone(self, runs: Sequence[TrackedRun]) -> list[str]:
         """Parameters that have another value in every run, so that no two runs share a config."""

@@ -272,7 +272,10 @@ def _read(path: Path) -> dict[str, Any]:
         raise StudyError(
             f"{path} is a folder, not a study file", hint=f"name the file: {path / 'study.toml'}"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        hint = f"a package is called NAME.isorun; isorun verify {path} says whether it is one"
+        raise StudyError(f"{path} is no study file, which is a text", found=f"{error.reason}", hint=hint) from None
+    except OSError as error:
         raise StudyError(f"the study file {path} cannot be read: {error}") from None
     import tomllib  # noqa: PLC0415  most commands read no study file
 

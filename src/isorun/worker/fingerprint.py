@@ -19,7 +19,7 @@ from typing import Any, Callable, Pattern
 
 from . import frameworks
 from .frameworks import switches
-from .redaction import recorded_variables
+from .redaction import recorded_variables, secret_values
 from .runfolder import is_there, write_own
 from .usercode import hash_of_file
 
@@ -67,6 +67,7 @@ def _python() -> dict[str, Any]:
     }
 
 
+@functools.lru_cache(maxsize=None)
 def _platform() -> dict[str, Any]:
     return {
         "os": _os_name(),
@@ -86,7 +87,12 @@ def _os_name() -> str:
 
 
 def _cpu() -> dict[str, Any]:
-    facts: dict[str, Any] = {"logical": os.cpu_count(), "affinity": len(os.sched_getaffinity(0))}
+    return {"logical": os.cpu_count(), "affinity": len(os.sched_getaffinity(0)), **_cpu_model()}
+
+
+@functools.lru_cache(maxsize=None)
+def _cpu_model() -> dict[str, Any]:
+    facts: dict[str, Any] = {}
     for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
         key, _, value = line.partition(":")
         if key.strip() == "model name":
@@ -114,14 +120,22 @@ def _script(script: Path | None) -> dict[str, Any] | None:
     return {"path": str(path), "sha256": hash_of_file(path)} if path.is_file() else None
 
 
-def math_library_names() -> Pattern[str]:
-    """What the names of math libraries look like. A fork server asks once, and what it forks need not compile it."""
+def look_ahead() -> None:
+    """In a fork server: find out what is the same for all that it forks, so that they need not, one by one."""
+    secrets = functools.partial(secret_values, os.environ)
+    for part in (secrets, _platform, _cpu_model, imported_packages, _math_library_names):
+        _attempt(part)
+    Cache("library-hashes")
+
+
+def _math_library_names() -> Pattern[str]:
+    """What the names of math libraries look like."""
     return re.compile("|".join([_MATH, *(each.libraries for each in frameworks.every() if each.libraries)]))
 
 
 def loaded_math_libraries() -> list[dict[str, Any]]:
     """Name, size and SHA-256 of each math library that is really loaded: package versions do not tell them apart."""
-    hashes, named = Cache("library-hashes"), math_library_names()
+    hashes, named = Cache("library-hashes"), _math_library_names()
     found = [_description(path, hashes) for path in _loaded_files() if named.search(path.name)]
     hashes.save()
     return sorted(found, key=lambda library: (library["name"], library["sha256"]))
@@ -275,7 +289,15 @@ class Cache:
 
     def _load(self) -> dict[str, Any]:
         try:
-            loaded = json.loads(self._file.read_text(encoding="utf-8"))
+            found = self._file.stat()
+            state = (found.st_ino, found.st_size, found.st_mtime_ns)
+            if _read.get(self._file, ((), {}))[0] != state:
+                _read[self._file] = (state, json.loads(self._file.read_text(encoding="utf-8")))
         except (OSError, ValueError):
             return {}
-        return loaded if isinstance(loaded, dict) else {}
+        loaded = _read[self._file][1]
+        return dict(loaded) if isinstance(loaded, dict) else {}
+
+
+# By file: its inode, size and time when it was read, and what it held. What a fork server read, its children know.
+_read: dict[Path, tuple[tuple[int, ...], Any]] = {}

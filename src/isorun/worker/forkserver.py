@@ -216,7 +216,7 @@ def _preload(hello: Mapping[str, Any]) -> dict[str, Any]:
             importlib.import_module(name)
         except Exception as error:  # a broken import is the training's to show; here it only means no head start
             failed[name] = f"{type(error).__name__}: {error}"
-    importlib.import_module(".fingerprint", __package__).math_library_names()
+    importlib.import_module(".fingerprint", __package__).look_ahead()
     gc.collect()
     gc.freeze()
     return {"event": "ready", "pid": os.getpid(), "failed": failed, "threads": len(os.listdir("/proc/self/task"))}  # noqa: PTH208

@@ -55,6 +55,12 @@ def test_runs_one_after_the_other_that_overwrite_one_file():
     assert not condition.voids
 
 
+def test_what_a_run_says_that_it_wrote_is_of_its_time():
+    first = run(0, 0, ckpt_pt=(-500.0, [12.0]))  # it took 10 seconds, and its record has an early start
+    second = run(1, 20, ckpt_pt=(12.0, [29.0]))
+    assert shared_files([first, second]).written == {"ckpt.pt": {first.run_id, second.run_id}}
+
+
 def test_a_file_of_nobody_among_them_is_no_ones_concern():
     assert codes(run(0, 0, ckpt_pt=(-500.0, [5.0])), run(1, 20, other_pt=(-500.0, [25.0]))) == []
 

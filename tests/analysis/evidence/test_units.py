@@ -76,6 +76,13 @@ def test_runs_that_all_gave_the_same_number_are_one_unit(table):
     assert counted(found) == "6 runs gave the same number and count as 1"
 
 
+def test_seeds_with_the_same_mean_of_different_runs_are_not_said_to_have_given_one_number():
+    """As the fits of each seed on the same splits are, where the seed changes nothing."""
+    found = units({"seed": [1, 1, 2, 2, 3, 3], "acc": [0.81, 0.93] * 3})
+    assert (found.count, found.constant) == (1, True)
+    assert counted(found) == "6 runs of 3 seeds, which all gave the same mean, count as 1"
+
+
 @pytest.mark.parametrize("bound", [0.0, 1.0, 100.0])
 def test_runs_that_are_all_perfect_or_all_zero_may_be_independent(bound):
     assert units({"acc": [bound] * 6}).count == 6

@@ -95,3 +95,15 @@ def test_numbers_that_agree_are_identical_whatever_else_differs():
 def test_a_run_without_digests_and_one_that_fixed_no_seed_say_so():
     bare = make_record(results={"test_acc": 0.5})
     assert {one.code for one in held_against(bare, bare).conditions} == {"weights-unknown", "nothing-fixed"}
+
+
+def test_only_weights_are_the_same_bit_by_bit():
+    def said(record):
+        return showing.text(held_against(record, record)).replace("\n  ", " ").splitlines()[0]
+
+    assert said(STORED).startswith("Identical bit by bit: ")
+    assert said(replace(STORED, digests={})).endswith("gave the same 6 logged values; its weights were not seen.")
+    printed = make_record(results={"test_acc": 0.5})
+    assert said(printed).startswith("Identical in all that was recorded: ")
+    assert said(printed).endswith("gave the same 1 result; its weights were not seen.")
+    assert said(make_record(results={})).endswith("could be compared: it left no number and no digest.")

@@ -50,6 +50,23 @@ def test_the_same_bits_need_no_statistics():
     assert outcome([], bits=(3, 3), failed=1).outcome is GroupOutcome.UNDECIDED
 
 
+def test_the_same_numbers_without_weights_are_not_called_the_same_bits():
+    told = outcome([0.1], bits=(3, 3, 3))
+    assert told.outcome is GroupOutcome.SAME_BITS
+    assert told.why == "3 seeds run again gave the same numbers; weights were not seen"
+    assert [one.code for one in told.conditions] == ["weights-unknown"]
+    shown = replication_view(replication_of(told)).verdict
+    assert shown[0].startswith("Repeated: the same setup gave the same result, in every number that was logged (")
+    assert not [sentence for sentence in shown if "bit" in sentence]
+
+
+def test_what_was_replaced_is_not_known_where_no_new_run_finished():
+    told = outcome([], failed=2)
+    shown = replication_view(replication_of(told)).verdict
+    assert "No new run has finished, so what of the setup was replaced is not known." in shown
+    assert not [sentence for sentence in shown if sentence.startswith("Nothing")]
+
+
 def test_without_a_margin_it_is_two_standard_deviations_of_the_stored_runs():
     told = outcome([0.91, 0.92, 0.93, 0.92, 0.91])
     assert told.margin == pytest.approx(2 * STORED.std(ddof=1))
@@ -107,6 +124,10 @@ def told_of(*outcomes, replaced=()):
     from dataclasses import replace
 
     groups = tuple(replace(base, outcome=GroupOutcome(word)) for word in outcomes)
+    return replication_of(*groups, replaced=replaced)
+
+
+def replication_of(*groups, replaced=()):
     return Replication("x.isorun", "sha256:0", "x", "acc", "higher", "fraction", ReplicationRule(), groups, replaced)
 
 

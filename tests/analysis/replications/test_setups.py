@@ -48,6 +48,12 @@ def test_nothing_replaced_is_a_repeat():
     assert word(replace(STORED, launch="fresh", started_at="2027-01-01T00:00:00Z")) == "repeated"
 
 
+def test_a_copy_of_the_folder_that_is_made_of_other_links_is_no_other_machine():
+    there = after(("requested", "isolated"), {"linked": [".git", ".isorun"]})
+    here = after(("requested", "isolated"), {"linked": [".git"]})
+    assert word_for(replaced_between([there], [here])) == "repeated"
+
+
 @pytest.mark.parametrize(
     ("path", "value"),
     [

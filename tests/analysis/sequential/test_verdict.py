@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from isorun.analysis.pairwise import brunner_munzel, mann_whitney
@@ -41,6 +41,39 @@ def test_swapping_a_and_b_swaps_the_verdict(method, sides):
     back = decide(b, a, direction="higher", method=method, margin=4.0, **FASTEST)
     assert back.verdict is SWAPPED[there.verdict]
     assert back.stop == there.stop
+    assert_mirrored(there, back)
+
+
+@pytest.mark.parametrize("method", ["sequential", "fixed", "e-process"])
+@given(sides)
+@settings(deadline=None, max_examples=30)
+def test_swapping_a_and_b_of_pairs_swaps_the_verdict(method, sides):
+    a, b = sides
+    there = decide(a, b, direction="higher", method=method, paired=True, **FASTEST)
+    back = decide(b, a, direction="higher", method=method, paired=True, **FASTEST)
+    assert back.verdict is SWAPPED[there.verdict]
+    assert_mirrored(there, back)
+
+
+@given(st.lists(values, min_size=3, max_size=12), st.lists(values, min_size=3, max_size=9))
+@example([6.0, 0.0, 0.0, 0.0, 0.0, 0.0], [6.0, 0.0, 0.0, 0.0, 0.0, 0.0])  # the looks alone tell the sides apart
+@settings(deadline=None, max_examples=30)
+def test_swapping_sides_of_unequal_size_mirrors_the_looks_too(a, b):
+    looks = [(6, 5), (9, 6), (12, 9), (15, 12)]
+    there = decide(a, b, direction="lower", looks=looks, margin=4.0)
+    back = decide(b, a, direction="lower", looks=[look[::-1] for look in looks], margin=4.0)
+    assert back.verdict is SWAPPED[there.verdict]
+    assert_mirrored(there, back)
+
+
+def assert_mirrored(there, back):
+    """What is told of the one is told of the other, with A and B in each other's place."""
+    assert (back.about_more_runs, back.chance, back.chances) == (there.about_more_runs, there.chance, there.chances)
+    assert (back.stop, back.error_rate) == (there.stop, there.error_rate)
+    assert back.estimate == pytest.approx(-there.estimate, abs=1e-6)
+    assert (back.ci95 is None) is (there.ci95 is None)
+    if there.ci95 is not None:
+        assert back.ci95 == pytest.approx((-there.ci95[1], -there.ci95[0]), abs=1e-6)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -66,6 +66,13 @@ def test_identical_runs_have_nothing_to_share():
     assert "same accuracy" in shares.sentence
 
 
+@pytest.mark.parametrize(("right", "examples"), [(324, 350), (333, 350), (1, 3), (7, 11)])
+def test_identical_runs_are_not_told_of_as_if_rounding_were_noise(right, examples):
+    shares = noise_shares(np.tile([1.0] * right + [0.0] * (examples - right), (5, 1)))
+    assert (shares.variance, shares.run_variance, shares.remaining_share) == (0.0, 0.0, None)
+    assert shares.sentence == f"All 5 runs have the same accuracy on these {examples} examples."
+
+
 def test_predictions_become_correctness():
     assert correctness([[1, 2], [0, 2]], [1, 2]).tolist() == [[1.0, 1.0], [0.0, 1.0]]
     with pytest.raises(InputError, match="do not fit"):

@@ -322,12 +322,28 @@ def test_runs_that_failed_or_are_missing_are_told():
     found = warnings_of(study, [*with_results([0.1, 0.2, 0.3, 0.4, 0.5]), failed])
     assert "1 run left no result (exit code 3)" in found["runs-failed"].message
     assert "2 runs of the 8" in found["runs-missing"].message
+    stopped = replace(make_record(make_cell(repeat=7)), state=RunState.INTERRUPTED, reason="stopped on request")
+    found = warnings_of(study, [*with_results([0.1, 0.2, 0.3, 0.4, 0.5]), failed, stopped])
+    assert "2 runs left no result (exit code 3; stopped on request)" in found["runs-failed"].message
 
 
 def test_a_rule_that_picks_nothing_in_some_runs_is_told(study, records):
     gone = {name: series for name, series in records[0].series.items() if name != "val_loss"}
     found = warnings_of(study, changed(records, Level.DEFAULT, series=gone))
     assert "best-loss picked no epoch in 1 run (val_loss was not logged)" in found["selection-without-epoch"].message
+
+
+def test_a_group_in_which_a_rule_picks_nothing_is_told_as_that():
+    """Its runs have the metric; what they lack is what their epochs are picked by."""
+    study = make_study(levels=(Level.DEFAULT, Level.FIXED_SEED))
+    cut = [
+        replace(run, series={name: found for name, found in run.series.items() if name != "val_loss"})
+        if run.cell.level is Level.FIXED_SEED
+        else run
+        for run in trained_records(study)
+    ]
+    *_, said = verdict(analyse_study(study, cut))
+    assert said.endswith("8 runs finished, none with an epoch that best-loss picks (val_loss was not logged).")
 
 
 def test_a_metric_that_picks_its_own_epoch_is_told():

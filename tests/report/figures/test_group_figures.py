@@ -61,11 +61,11 @@ def test_a_distribution_function_rises_from_0_to_1_and_is_right_at_every_value(v
         assert share == pytest.approx(np.mean(np.array(values) <= value))
 
 
-def test_lines_beyond_the_colours_are_dashed_and_beyond_twelve_counted():
+def test_lines_beyond_the_colours_are_dotted_and_beyond_ten_counted():
     figure = ecdf(groups(14, 6))
-    assert [line.dashed for line in figure.lines] == [False] * 6 + [True] * 6
-    assert len({(entry.series, entry.dashed) for entry in figure.legend}) == 12
-    assert figure.sentence.endswith("Drawn are the first 12 of 14 groups.")
+    assert [line.dotted for line in figure.lines] == [False] * 5 + [True] * 5
+    assert len({(entry.series, entry.dotted) for entry in figure.legend}) == 10
+    assert figure.sentence.endswith("Drawn are the first 10 of 14 groups.")
     assert len(figure.data.rows) == 14
 
 

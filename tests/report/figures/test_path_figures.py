@@ -44,17 +44,12 @@ def test_a_dot_is_in_a_zone_exactly_when_a_claim_is_made():
     assert claimed.why.startswith(f"A better after {inside[0]:.0f} runs")
 
 
-def test_boundaries_are_solid_where_looks_were_made_and_dashed_ahead():
-    upper_made, upper_ahead, *_ = sequential_path(open_decision()).lines
-    assert (upper_made.dashed, upper_ahead.dashed) == (False, True)
-    assert upper_made.points[-1] == upper_ahead.points[0]
-    assert upper_ahead.points[-1][0] == 30
-
-
-def test_without_looks_ahead_nothing_is_dashed():
-    figure = sequential_path(decision(30, 1.2))
-    assert not any(line.dashed for line in figure.lines)
-    assert not any(entry.dashed for entry in figure.legend)
+def test_boundaries_go_on_over_the_looks_ahead():
+    figure = sequential_path(open_decision())
+    upper, lower, path = figure.lines
+    assert (upper.dashed, lower.dashed, path.dashed) == (True, True, False)
+    assert upper.points[-1][0] == lower.points[-1][0] == 30
+    assert path.points[-1][0] == max(dot.x for dot in figure.dots) < 30
 
 
 def test_the_futility_zone_is_there_while_it_may_be_used():

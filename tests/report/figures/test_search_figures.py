@@ -45,9 +45,10 @@ def test_who_proposed_and_what_has_no_score_is_told_by_shape_and_by_word():
     shapes = {dot.title: dot.shape for dot in figure.dots}
     assert shapes["trial 1: 0.60000, proposed by isorun"] is Shape.DIAMOND
     assert shapes["trial 2: failed"] is Shape.CROSS
-    assert shapes["trial 3: running"] is Shape.TRIANGLE
+    assert shapes["trial 3: running"] is Shape.RING
     labels = [entry.label for entry in figure.legend]
-    assert {"proposed by isorun", "failed", "running", "target 0.9", "stuck since 2"} <= set(labels)
+    without = {f"a trial without a score: {state}" for state in ("failed", "running")}
+    assert {"a trial proposed by isorun", *without, "target 0.9", "stuck since 2"} <= set(labels)
     assert "Trials without a score (2)" in figure.sentence
 
 
@@ -121,7 +122,7 @@ def test_states_that_share_a_shape_share_a_line_of_the_legend_and_moments_say_wh
     marks = (mark(0, 0.5), mark(1, None, "failed"), mark(2, None, "without"), mark(3, 0.6), mark(4, 0.6))
     told = SearchStory(marks, "higher", moments=((4, "late since 4"), (1, "early since 1")))
     labels = [entry.label for entry in progress_by_trial(told).legend]
-    assert "failed or no number as score" in labels
+    assert "a trial without a score: failed or no number as score" in labels
     assert labels[-2:] == ["early since 1", "late since 4"]
     assert progress_by_time(told).legend[-1].label == "late since 4 (4.0 minutes)"
 

@@ -357,7 +357,7 @@ def test_the_whole_is_presented_with_figures_five_to_ten(tmp_path, monkeypatch):
     assert titles == [f"Figure {number}" for number in (5, 7, 9, 10, 6, 8)]
     assert all("<svg" in render(figure, standalone=True) for figure in shown.figures)
     taken_over = shown.figures[1]
-    assert [(entry.label, entry.series, entry.dashed) for entry in taken_over.legend[:6]] == [
+    assert [(entry.label, entry.series, entry.dotted) for entry in taken_over.legend[:6]] == [
         *((label, at, False) for at, label in enumerate(("uniform edits", "TPE", "random"))),
         *((f"{label}, then repair", at, True) for at, label in enumerate(("uniform edits", "TPE", "random"))),
     ]

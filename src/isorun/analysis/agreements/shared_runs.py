@@ -26,7 +26,7 @@ from isorun.analysis.agreements.agreement import Agreement, agreement
 from isorun.analysis.evidence import Condition, noted, some
 from isorun.analysis.evidence.units import Counting, Units, units_of
 from isorun.analysis.measurements import Measurements
-from isorun.analysis.samples import Pairs, finite_sample, higher_is_better
+from isorun.analysis.samples import Pairs, finite_sample, higher_is_better, mean_of
 from isorun.errors import InputError, known_names
 
 __all__ = [
@@ -91,7 +91,7 @@ def supported_digits(values: npt.ArrayLike) -> SupportedDigits:
     decimals = _decimals(error)
     return SupportedDigits(
         n=sample.size,
-        mean=float(sample.mean()),
+        mean=mean_of(sample),
         standard_error=error,
         decimals=decimals,
         single_run_decimals=_decimals(sd),

@@ -28,7 +28,7 @@ from isorun.analysis import Told
 from isorun.analysis.evidence import Condition, some, voided
 from isorun.analysis.evidence.units import FEWEST_UNITS
 from isorun.analysis.pairwise import MeanDifference, paired_t, welch
-from isorun.analysis.samples import FloatArray, Interval, adjusted, higher_is_better, snapped
+from isorun.analysis.samples import FloatArray, Interval, adjusted, higher_is_better, mean_of, snapped
 from isorun.analysis.sequential import FEWEST_RUNS
 from isorun.analysis.sequential.verdict import decide
 from isorun.errors import InputError
@@ -128,7 +128,7 @@ class CheckedSide:
     @property
     def mean(self) -> float | None:
         """Over units that have a value."""
-        return float(self.finite.mean()) if self.finite.size else None
+        return mean_of(self.finite) if self.finite.size else None
 
     @property
     def sd(self) -> float | None:
@@ -143,10 +143,14 @@ class CheckedSide:
 
 @dataclass(frozen=True, slots=True)
 class SameBits:
-    """Seeds that left weights on both sides, and how many of them ended with the same ones."""
+    """Seeds that left weights on both sides, and how many of them ended with the same ones.
+
+    by_numbers: how many of those compared have no weights on one side, so that only what they logged was compared.
+    """
 
     compared: int = 0
     same: int = 0
+    by_numbers: int = 0
 
     @classmethod
     def of(cls, new: CheckedSide, baseline: CheckedSide) -> SameBits:
@@ -372,6 +376,8 @@ def _judged(group: CheckedGroup, margin: Margin, alpha: float) -> CheckedGroup:
     if bits.compared and bits.same == bits.compared and not group.new.failed:
         why = f"{some(bits.same, 'seed')} ended with the same weights as the baseline's, bit for bit"
         return replace(group, verdict=CheckVerdict.UNCHANGED, why=why, more_runs=None)
+    if group.new.failed and group.new.units < FEWEST_UNITS:  # not left out: it may be what the change broke
+        return replace(group, why=f"{group.new.failed} of {some(group.new.failed + group.new.runs, 'new run')} failed")
     if min(group.new.units, group.baseline.units) < FEWEST_UNITS:
         return replace(group, verdict=CheckVerdict.NOT_JUDGED, why=_one_draw(group))
     if told is not None:

@@ -18,7 +18,15 @@ from isorun.analysis.evidence.provenance import requested
 from isorun.errors import InputError
 from isorun.study.records import RunRecord
 
-__all__ = ["commands", "data_conditions", "nothing_matches", "other_data", "refuse_same_runs", "without_baseline"]
+__all__ = [
+    "commands",
+    "data_conditions",
+    "nothing_matches",
+    "other_data",
+    "refuse_same_runs",
+    "same_runs",
+    "without_baseline",
+]
 
 _SETTINGS: Final = frozenset((".py", ".toml", ".yaml", ".yml", ".json", ".ini", ".cfg", ".conf", ".txt", ".md", ".sh"))
 """Files that a training reads and that a change may well be about; all others are data."""
@@ -26,14 +34,27 @@ _SETTINGS: Final = frozenset((".py", ".toml", ".yaml", ".yml", ".json", ".ini", 
 
 def refuse_same_runs(records: Iterable[RunRecord], baseline: Iterable[RunRecord], place: str) -> None:
     """A store that was copied from the baseline's has its runs: nothing would be run, and nothing ever found."""
-    theirs = {(record.run_id, record.started_at) for record in baseline}
-    same = [record.run_id for record in records if (record.run_id, record.started_at) in theirs]
+    same = same_runs(records, baseline)
     if same:
         raise InputError(
             f"the runs that are checked are the baseline's own ({some(len(same), 'run')} of {place})",
             found=f"{first_of(same, 3, ', ')}: recorded once, and in both",
             hint="a new --store FOLDER makes runs of the code as it is now",
         )
+
+
+def same_runs(records: Iterable[RunRecord], baseline: Iterable[RunRecord]) -> list[str]:
+    """The ids of the runs that both sides hold, as a package and the store that it was made of do."""
+    theirs = set(map(_recorded_as, baseline))
+    return [record.run_id for record in records if _recorded_as(record) in theirs]
+
+
+def _recorded_as(record: RunRecord) -> tuple[str, str, str]:
+    """What two recordings of one run have in common, and two runs have not.
+
+    Rows of tables have no time: two tables may both have a seed 1 of a group, and then it is the results that tell.
+    """
+    return record.run_id, record.started_at, "" if record.started_at else repr(sorted(record.results.items()))
 
 
 def other_data(new: Iterable[RunRecord], old: Iterable[RunRecord]) -> list[str]:

@@ -25,7 +25,7 @@ from isorun.analysis.evidence.units import (
     units_of,
 )
 from isorun.analysis.measurements import Measurements
-from isorun.analysis.samples import FloatArray
+from isorun.analysis.samples import FloatArray, mean_of
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.study_result import UNIT
 from isorun.errors import InputError
@@ -91,10 +91,7 @@ def record_side(group: GroupResult, records: Sequence[RunRecord], selection: str
 
 def _mean(values: Sequence[float]) -> float:
     """That of equal runs is exactly their value; NaN where one of them has none."""
-    array = np.array(values, dtype=np.float64)
-    if not np.isfinite(array).all():
-        return float("nan")
-    return float(array[0] + (array - array[0]).mean())
+    return mean_of(values) if np.isfinite(values).all() else float("nan")
 
 
 def table_sides(table: Measurements, value: str, asked: Sequence[GroupName]) -> dict[GroupName, CheckedSide]:

@@ -71,9 +71,12 @@ def shared_files(records: Sequence[RunRecord]) -> SharedFiles:
         host = str(record.where.get("host", ""))
         begin = _began(record)
         assert begin is not None
-        window = _Window(record.run_id, record.cell.id, begin, begin + record.wall_seconds, is_isolated(record))
+        own = list(_touches(record))
+        # Records of earlier versions have a start that lies before that of the process, whose seconds are told.
+        end = max((begin + record.wall_seconds, *(moment for _, touch in own for moment in touch.wrote)))
+        window = _Window(record.run_id, record.cell.id, begin, end, is_isolated(record))
         windows.setdefault(host, []).append(window)
-        for name, touch in _touches(record):
+        for name, touch in own:
             touches.setdefault((host, name), []).append(touch)
     written: dict[str, frozenset[str]] = {}
     read: dict[str, frozenset[str]] = {}

@@ -31,7 +31,7 @@ from scipy.special import gammainc
 
 from isorun.analysis.evidence import Condition, some
 from isorun.analysis.measurements import Measurements, Values, natural_order
-from isorun.analysis.samples import FloatArray, Pairs
+from isorun.analysis.samples import FloatArray, Pairs, mean_of
 from isorun.errors import InputError, known_names
 
 __all__ = [
@@ -369,11 +369,11 @@ def _plain_label(label: str) -> str:
 
 def _means(values: FloatArray, membership: NDArray[np.intp], count: int) -> FloatArray:
     """The mean of each unit; that of equal runs is exactly their value, whatever rounding would make of it."""
-    first = np.zeros(count, dtype=np.intp)
-    first[membership[::-1]] = np.arange(values.size)[::-1]
-    beyond = np.bincount(membership, weights=values - values[first[membership]], minlength=count)
-    means: FloatArray = values[first] + beyond / np.bincount(membership, minlength=count)
-    return means
+    ordered = values[np.argsort(membership, kind="stable")]
+    if count == values.size:
+        return ordered
+    ends = np.cumsum(np.bincount(membership, minlength=count))[:-1]
+    return np.array([mean_of(runs) for runs in np.split(ordered, ends)])
 
 
 def _one_seed(table: Measurements, group: Values, counting: Counting) -> str:
@@ -408,6 +408,8 @@ def _without_copies(units: Units) -> Units:
 def counted(units: Units) -> str:
     """How runs became units, in words: "30 runs of 3 seeds count as 3"."""
     runs, count = units.runs.size, units.count
+    if units.constant and units.runs.min() != units.runs.max():
+        return f"{some(runs, 'run')} of {some(units.copies + 1, units.noun)}, which all gave the same mean, count as 1"
     if units.constant:
         return f"{some(runs, 'run')} gave the same number and {'count' if runs > 1 else 'counts'} as 1"
     if units.copies:

@@ -18,6 +18,7 @@ from isorun.analysis.factors.beside import SeedChanges, ValueDigests
 from isorun.analysis.factors.contrasts import UnitDifference
 from isorun.analysis.factors.rankings import Flips
 from isorun.analysis.mixed.result import VarianceShare
+from isorun.analysis.samples import mean_of
 
 __all__ = ["ALPHA", "FactorEffect", "FactorEffects", "HeldFixed", "Interaction", "VarianceSources"]
 
@@ -138,7 +139,7 @@ def _numbers(tested: UnitDifference, p_corrected: float | None) -> dict[str, Any
 
 
 def _mean(values: Any) -> float | None:
-    return float(values.mean()) if values.size else None
+    return mean_of(values) if values.size else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from isorun.analysis.leaderboards.aggregate import Aggregate, Ranked, aggregate,
 from isorun.analysis.leaderboards.compare_many import ManyComparison, compare_many
 from isorun.analysis.leaderboards.task_scores import TaskScores, same_tasks, task_scores
 from isorun.analysis.measurements import Measurements
-from isorun.analysis.samples import FloatArray
+from isorun.analysis.samples import FloatArray, mean_of
 from isorun.errors import InputError
 
 __all__ = ["BoardOptions", "BoardScores", "Leaderboard", "Standing", "board_scores", "leaderboard", "profiles"]
@@ -263,7 +263,7 @@ def leaderboard(
             approach=ranked.approach,
             n=sum(one.runs.size for one in units[ranked.approach]) if units else counted.values.size,
             units=counted.values.size,
-            mean=fmean(float(counted.of(task).mean()) for task in counted.tasks),
+            mean=fmean(mean_of(counted.of(task)) for task in counted.tasks),
             score=_score(counted, generator, chosen),
             ranked=ranked,
             mean_rank=compared.mean_ranks[ranked.approach],

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
@@ -198,6 +198,11 @@ class Replication(Told):
         return {group.outcome for group in self.groups} - {GroupOutcome.NOT_JUDGED} == {GroupOutcome.SAME_BITS}
 
     @property
+    def by_numbers(self) -> bool:
+        """Whether weights were missing in a group of these, so that the same bits are those of logged numbers alone."""
+        return self.by_bits and any(group.bits.by_numbers for group in self.groups)
+
+    @property
     def failed(self) -> int:
         """New runs that did not end."""
         return sum(group.failed for group in self.groups)
@@ -259,8 +264,10 @@ def _judged(item: GroupRuns, rule: ReplicationRule, groups: int) -> ReplicatedGr
         item.name, GroupOutcome.UNDECIDED, "", item.stored, item.new, item.bits, item.failed, conditions=item.conditions
     )
     if item.bits.compared and item.bits.same == item.bits.compared and not item.failed:
-        why = f"{some(item.bits.same, 'seed')} run again ended with the same bits"
-        return replace(told, outcome=GroupOutcome.SAME_BITS, why=why)
+        ended = "gave the same numbers; weights were not seen" if item.bits.by_numbers else "ended with the same bits"
+        why = f"{some(item.bits.same, 'seed')} run again {ended}"
+        known = (*item.conditions, *_weights_unknown(item))
+        return replace(told, outcome=GroupOutcome.SAME_BITS, why=why, conditions=known)
     if item.failed:
         return replace(told, why=f"{some(item.failed, 'new run')} did not finish")
     if (void := voided(item.conditions)) is not None:
@@ -268,6 +275,14 @@ def _judged(item: GroupRuns, rule: ReplicationRule, groups: int) -> ReplicatedGr
     if item.new.diverged or item.stored.diverged:
         return _judged_by_divergence(told, rule, groups)
     return _judged_by_means(told, rule, groups)
+
+
+def _weights_unknown(item: GroupRuns) -> Iterator[Condition]:
+    """Numbers as they were printed may agree where the weights behind them do not."""
+    if item.bits.by_numbers:
+        message = "runs left no digest of their weights: what they logged, as they rounded it, is all that was compared"
+        step = "isorun.result(weights=model), or isorun.digest, in the training"
+        yield Condition("weights-unknown", message, step, (item.name,))
 
 
 def _judged_by_divergence(told: ReplicatedGroup, rule: ReplicationRule, groups: int) -> ReplicatedGroup:

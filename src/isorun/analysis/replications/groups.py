@@ -17,6 +17,7 @@ from isorun.analysis.checks.sides import GroupName, group_name
 from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
 from isorun.analysis.replications.replays import partings
+from isorun.analysis.samples import mean_of
 from isorun.analysis.studies.group_result import GroupResult, JudgedRun
 from isorun.analysis.studies.study_result import StudyResult, StudySides
 from isorun.study.cells import Cell
@@ -99,7 +100,8 @@ def same_bits(stored: Sequence[RunRecord], new: Sequence[RunRecord]) -> SameBits
     again = [record for record in new if record.state is RunState.FINISHED and record.cell.seed in by_seed]
     compared = [record for record in again if _has_numbers(record)]
     same = [record for record in compared if all(_same(one, record) for one in by_seed[record.cell.seed])]
-    return SameBits(len(compared), len(same))
+    blind = [record for record in compared if not all(_weights(one, record) for one in by_seed[record.cell.seed])]
+    return SameBits(len(compared), len(same), len(blind))
 
 
 def _has_numbers(record: RunRecord) -> bool:
@@ -107,8 +109,14 @@ def _has_numbers(record: RunRecord) -> bool:
 
 
 def _same(stored: RunRecord, new: RunRecord) -> bool:
-    digests = [record.digests.get(FINAL_WEIGHTS) for record in (stored, new)]
-    return digests[0] == digests[1] if all(digests) else not any(partings(stored, new))
+    weights = _weights(stored, new)
+    return weights[0] == weights[1] if weights else not any(partings(stored, new))
+
+
+def _weights(stored: RunRecord, new: RunRecord) -> tuple[str, ...]:
+    """The digests of both runs' weights; nothing where one has none."""
+    digests = tuple(record.digests.get(FINAL_WEIGHTS, "") for record in (stored, new))
+    return digests if all(digests) else ()
 
 
 def side_of(result: StudyResult, group: tuple[str, ...], selection: str, metric: str, *, by_run: bool) -> CheckedSide:
@@ -138,8 +146,7 @@ def _unit(run: JudgedRun, *, by_run: bool) -> str:
 
 def _mean(values: Sequence[float]) -> float:
     """That of equal runs is exactly their value; NaN where one of them has none."""
-    array = np.array(values, dtype=np.float64)
-    return float(array[0] + (array - array[0]).mean()) if np.isfinite(array).all() else float("nan")
+    return mean_of(values) if np.isfinite(values).all() else float("nan")
 
 
 def conditions_of(results: Iterable[StudyResult], group: tuple[str, ...]) -> Iterator[Condition]:

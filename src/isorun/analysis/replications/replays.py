@@ -62,8 +62,8 @@ class Parting:
 class Replay(Told):
     """A run that was made again. setup: what differs between the two that can change numbers, most suspicious first.
 
-    partings: where the numbers part, in the order of the run. rows, digests: how many of them were compared. replaced:
-    what could not be had as it was, in words. kept: where the new run is kept.
+    partings: where the numbers part, in the order of the run. rows, digests, results: how many of them were compared.
+    replaced: what could not be had as it was, in words. kept: where the new run is kept.
     """
 
     told_as: ClassVar[str] = "replay"
@@ -80,6 +80,7 @@ class Replay(Told):
     replaced: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
     kept: str = ""
+    results: int = 0
 
     @property
     def identical(self) -> bool:
@@ -130,6 +131,7 @@ def held_against(stored: RunRecord, new: RunRecord) -> Replay:
         FINAL_WEIGHTS in stored.digests and FINAL_WEIGHTS in new.digests,
         stored.cell.level.fixes_seed,
         conditions=tuple(_conditions(stored, rows)),
+        results=sum(not is_of_the_machine(name) for name in stored.results),
     )
 
 

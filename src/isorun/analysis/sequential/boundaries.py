@@ -77,6 +77,7 @@ def null_paths(schedule: Schedule, draw: Draw, statistic: Statistic, *, most_pat
     standard error of .0003.
     """
     rng = np.random.default_rng(_SEED)
+    schedule = _either_way(schedule)
     last = schedule[-1]
     affordable = int(np.clip(_RUNS_SIMULATED // sum(last), _FEWEST_PATHS, _MOST_PATHS))
     count = min(affordable, most_paths or affordable)
@@ -155,6 +156,7 @@ def null_scores(schedule: Schedule, most_paths: int, *, patient: bool = False) -
 
     patient: simulate all looks and all paths, however long that takes.
     """
+    schedule = _either_way(schedule)
     last = max(schedule[-1]) if patient else _SIMULATED_UP_TO
     simulated = tuple(
         Look(*(min(size, _LARGER_SIDE_AT_MOST) for size in look)) for look in schedule if min(look) <= last
@@ -170,6 +172,11 @@ def null_scores(schedule: Schedule, most_paths: int, *, patient: bool = False) -
     for rows in paths:
         np.abs(rows, out=rows)
     return paths
+
+
+def _either_way(schedule: Schedule) -> Schedule:
+    """One and the same for looks and for those with the sides in each other's place: so are their boundaries then."""
+    return min(schedule, tuple(Look(look.n_b, look.n_a) for look in schedule))
 
 
 def _paths(schedule: Schedule, simulated: Schedule, most: int) -> int:

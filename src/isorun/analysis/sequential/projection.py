@@ -9,6 +9,9 @@ No single number can be right for every true effect: from 6 runs a side, whateve
 real chance by .22 on average for at least one of the effects 0, .5, .7 and 1; from 10 by .15 (linear programme over all
 functions of t). The chance averages over effects, and is right among comparisons with the same one. `chances` says it
 for each effect, and each of those is right by itself.
+
+Futures are drawn by a generator, and whichever side draws first draws other numbers. Which one that is, is said by the
+runs and not by who is called A: the same runs with A and B in each other's place have the same futures.
 """
 
 from __future__ import annotations
@@ -70,20 +73,37 @@ def project(rule: Rule, a: FloatArray, b: FloatArray, rng: np.random.Generator) 
     """Continue the comparison many times with runs like those made, and see when the rule would decide."""
     seen = looks_within(rule.schedule, len(a), len(b))
     last = rule.schedule[-1]
-    beliefs = _Beliefs.of(a, b, paired=rule.paired)
+    turned = _is_turned(rule, a, b)
+    first, second = _turn(a, b, paired=rule.paired) if turned else (a, b)
+    beliefs = _Beliefs.of(first, second, paired=rule.paired)
     if seen == len(rule.schedule):
         return Projection(_plain_runs(rule, beliefs, rng) if rule.method == "fixed" else None, None, (), max(last))
     count = int(np.clip(_RUNS_SIMULATED // max(last), _FEWEST_FUTURES, _MOST_FUTURES))
     unknown = beliefs.draw(count, rng)
     given = [beliefs.draw_given(effect, count // 2, rng) for effect in EFFECTS]
     futures = _Futures.joined([unknown, *given])
-    decided, more = _verdict_times(rule, beliefs.continued(rule, a, b, futures, rng), seen, len(a), len(b))
+    most = (last.n_b, last.n_a) if turned and not rule.paired else (last.n_a, last.n_b)
+    sides = beliefs.continued((first, second), most, futures, rng)
+    sides = _turn(*sides, paired=rule.paired) if turned else sides
+    decided, more = _verdict_times(rule, sides, seen, len(a), len(b))
     parts = np.split(decided, np.cumsum([count, *[count // 2] * (len(EFFECTS) - 1)]))
     chance, *by_effect = (float(part.mean()) for part in parts)
     middle = int(np.sort(np.where(parts[0], more[:count], _TOO_MANY))[count // 2])
     return Projection(
         middle if middle < _TOO_MANY else None, chance, tuple(zip(EFFECTS, by_effect, strict=True)), max(last)
     )
+
+
+def _is_turned(rule: Rule, a: FloatArray, b: FloatArray) -> bool:
+    """Whether futures are drawn with the sides in each other's place: for one of the two ways to call them, if any."""
+    runs_a, runs_b = zip(*rule.schedule, strict=True)
+    other, runs_other = (-a, runs_a) if rule.paired else (b, runs_b)
+    return (np.sort(a).tolist(), a.tolist(), runs_a) < (np.sort(other).tolist(), other.tolist(), runs_other)
+
+
+def _turn(a: FloatArray, b: FloatArray, *, paired: bool) -> tuple[FloatArray, FloatArray]:
+    """The sides in each other's place; of pairs, whose differences a holds, that is another sign."""
+    return (-a, b) if paired else (b, a)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,6 +135,7 @@ class _Beliefs:
     @classmethod
     def of(cls, a: FloatArray, b: FloatArray, *, paired: bool) -> _Beliefs:
         """From the runs of both sides; of pairs, a holds the differences and b zeros."""
+        a, b = np.sort(a), np.sort(b)  # sums in one fixed order
         difference = float(a.mean() - b.mean())
         return cls(difference, float(a.var(ddof=1)), float(b.var(ddof=1)), len(a), len(b), paired)
 
@@ -136,9 +157,13 @@ class _Beliefs:
         return _Futures(np.where(rng.random(count) < odds, size, -size), wider_a, wider_b)
 
     def continued(
-        self, rule: Rule, a: FloatArray, b: FloatArray, futures: _Futures, rng: np.random.Generator
+        self,
+        sides: tuple[FloatArray, FloatArray],
+        most: tuple[int, int],
+        futures: _Futures,
+        rng: np.random.Generator,
     ) -> tuple[FloatArray, FloatArray]:
-        """The runs made, the same in every future, followed by runs like them.
+        """The runs made, the same in every future, followed by runs like them up to so many of each side.
 
         Where the true difference is not the observed one, each side's mean is off by its part of the error; where both
         are off alike is a draw of its own.
@@ -147,10 +172,9 @@ class _Beliefs:
         whole = np.where(part_a + part_b > 0, part_a + part_b, 1.0)
         surprise = futures.difference - self.difference
         common = np.sqrt(part_a * part_b / whole) * rng.standard_normal(surprise.size)
-        last = rule.schedule[-1]
         return (
-            _followed(a, last.n_a, futures.wider_a, common + surprise * part_a / whole, rng),
-            _followed(b, last.n_b, futures.wider_b, common - surprise * part_b / whole, rng),
+            _followed(sides[0], most[0], futures.wider_a, common + surprise * part_a / whole, rng),
+            _followed(sides[1], most[1], futures.wider_b, common - surprise * part_b / whole, rng),
         )
 
     def _wider(self, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

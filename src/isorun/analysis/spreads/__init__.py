@@ -27,7 +27,7 @@ from isorun.analysis import Told
 from isorun.analysis.evidence import Condition, some
 from isorun.analysis.evidence.units import Counting, Units, counted, counting_of, units_of
 from isorun.analysis.measurements import Group, Measurements, read_table
-from isorun.analysis.samples import FloatArray, Interval, as_numbers, finite_sample
+from isorun.analysis.samples import FloatArray, Interval, as_numbers, finite_sample, mean_of
 from isorun.errors import InputError
 
 __all__ = [
@@ -167,7 +167,7 @@ def _mean_and_sd(finite: NDArray[np.float64]) -> tuple[float, float | None]:
     """Equal values have exactly their value as mean and 0 as sd, whatever rounding would make of them."""
     if float(finite.min()) == float(finite.max()):
         return float(finite[0]), (0.0 if finite.size > 1 else None)
-    return float(finite.mean()), float(finite.std(ddof=1))
+    return mean_of(finite), float(finite.std(ddof=1))
 
 
 def _whiskers(finite: NDArray[np.float64], low: float, high: float) -> tuple[float, float]:

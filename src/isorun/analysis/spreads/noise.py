@@ -110,8 +110,8 @@ def noise_shares(correct: npt.ArrayLike, confidence: float = 0.95) -> NoiseShare
     matrix = _checked(np.asarray(correct, dtype=np.float64))
     runs, examples = matrix.shape
     accuracies = matrix.mean(axis=1)
-    variance = float(accuracies.var(ddof=1))
-    of_examples = float(matrix.var(axis=0, ddof=1).sum())
+    variance = float(_variances(accuracies))
+    of_examples = float(_variances(matrix).sum())
     run_variance = (examples**2 * variance - of_examples) / (examples * (examples - 1.0))
     test_set_variance = variance - run_variance
     return NoiseShares(
@@ -125,6 +125,11 @@ def noise_shares(correct: npt.ArrayLike, confidence: float = 0.95) -> NoiseShare
         p=_p(variance, test_set_variance, runs, examples),
         test_set_error=float(matrix.mean(axis=0).std(ddof=1)) / math.sqrt(examples),
     )
+
+
+def _variances(runs: FloatArray) -> FloatArray:
+    """Over runs; of values that are all the same exactly 0, which a mean that was rounded does not give."""
+    return np.where(np.ptp(runs, axis=0) == 0, 0.0, runs.var(axis=0, ddof=1))
 
 
 def _checked(matrix: FloatArray) -> FloatArray:

@@ -42,6 +42,7 @@ _SOME_NOT_READ: Final = frozenset(
 _EXAMPLE_BEFORE, _EXAMPLE_LENGTH = 40, 100
 _DIGIT: Final = re.compile(r"\d|\b(?:nan|inf)", re.IGNORECASE)
 _RUNS_NAMED: Final = 3
+_REASONS_TOLD: Final = 3
 
 FEWEST_RUNS: Final = 5
 """Below this many runs a standard deviation says next to nothing: its 90 % interval at n = 4 is 0.6 to 2.9 times sd."""
@@ -99,9 +100,10 @@ def told_at_once(study: Study, records: Sequence[RunRecord]) -> tuple[Condition,
 def _runs_failed(evidence: StudyFacts) -> Iterator[Condition]:
     failed = [run for group in evidence.groups for run in group.failed if not run.finished_later]
     if failed:
+        reasons = dict.fromkeys(run.reason or run.state for run in failed)
         yield Condition(
             "runs-failed",
-            f"{some(len(failed), 'run')} left no result ({failed[0].reason or failed[0].state}); "
+            f"{some(len(failed), 'run')} left no result ({first_of(reasons, _REASONS_TOLD)}); "
             "the tables show only those that finished",
             "isorun run with the same study: only what is missing or failed is run",
         )

@@ -168,7 +168,7 @@ def analyse_recorded(
         levels=tuple(_level_comparisons(groups, judged, chosen)),
         states=states(records),
         logged=logged_metrics(finished),
-        conditions=_of_imported(told) if all(record.launch == IMPORTED for record in records) else told,
+        conditions=_of_imported(told, records),
         provenance=study_provenance(finished),
     )
 
@@ -186,8 +186,24 @@ _NEXT_OF_IMPORTED: Final = {
 """What to do about runs that isorun did not make, and cannot make again."""
 
 
-def _of_imported(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-    return tuple(replace(one, next_step=_NEXT_OF_IMPORTED.get(one.code, one.next_step)) for one in conditions)
+_MORE_ROWS: Final = "add rows to the table, then isorun pack --from-plain again"
+_NEXT_OF_TABLES: Final = {
+    **dict.fromkeys(("few-runs", "no-identical-runs", "too-few-units"), _MORE_ROWS),
+    **dict.fromkeys(("runs-failed", "runs-without-metric", "metric-not-finite"), "look at these rows of the table"),
+}
+"""The same for rows of a table, of which nobody declared how many there should be."""
+
+
+def _of_imported(conditions: Iterable[Condition], records: Sequence[RunRecord]) -> tuple[Condition, ...]:
+    """What is said of runs that isorun made, or what can be done about those that it did not."""
+    if all(record.launch == IMPORTED for record in records):
+        known: Mapping[str, str] = _NEXT_OF_IMPORTED
+    elif all(record.cell.command[:1] == (IMPORTED,) for record in records):
+        known = _NEXT_OF_TABLES
+        conditions = [one for one in conditions if one.code != "runs-missing"]
+    else:
+        return tuple(conditions)
+    return tuple(replace(one, next_step=known.get(one.code, one.next_step)) for one in conditions)
 
 
 def _by_group(order: Iterable[GroupKey], records: Iterable[RunRecord]) -> dict[GroupKey, list[RunRecord]]:

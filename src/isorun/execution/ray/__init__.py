@@ -278,7 +278,7 @@ class RayExecutor(AbstractExecutor):
             case "stopped" if run_id in self._open:
                 self._end(run_id, lost_record(self._open[run_id].job, STOPPED, state=RunState.INTERRUPTED))
             case "lost" if run_id in self._open:
-                self._lose(run_id, f"Ray lost the run: {message['reason']}")
+                self._lose(run_id, f"Ray lost the run: {message['reason']}", with_its_place=message["node"])
             case "failed" if run_id in self._open:
                 what = f"Ray cannot carry out the run {run_id}"
                 self._refuse(run_id, "", ExecutionError(what, found=message["reason"]))
@@ -325,13 +325,13 @@ class RayExecutor(AbstractExecutor):
         keep_record(brought, folder)
         return brought
 
-    def _end(self, run_id: str, record: RunRecord, *, lost: bool = False) -> None:
-        self._tell(run_id, RunEnded(run_id, record, lost))
+    def _end(self, run_id: str, record: RunRecord) -> None:
+        self._tell(run_id, RunEnded(run_id, record))
 
-    def _lose(self, run_id: str, reason: str) -> None:
+    def _lose(self, run_id: str, reason: str, *, with_its_place: bool = False) -> None:
         held = self._open[run_id]
         record = lost_record(held.job, reason, state=RunState.INTERRUPTED)
-        self._end(run_id, record, lost=not held.stopped)
+        self._tell(run_id, RunEnded(run_id, record, lost=not held.stopped, with_its_place=with_its_place))
 
     def _refuse(self, run_id: str, node: str, error: ExecutionError) -> None:
         """A node did not let the run begin: it is lost, unless no node is left on which another could."""
@@ -367,7 +367,8 @@ class RayExecutor(AbstractExecutor):
             last = tail.strip().splitlines()[-1:] or ["it ended without a word"]
             for run_id, held in tuple(self._open.items()):
                 if held.sent_at is not None:
-                    self._lose(run_id, f"the connection to the Ray cluster was lost ({last[0][:200]})")
+                    reason = f"the connection to the Ray cluster was lost ({last[0][:200]})"
+                    self._lose(run_id, reason, with_its_place=True)
             self._lost_at = self._lost_at or time.monotonic()
             again = time.monotonic() - self._lost_at < self._asked.patience and self._cluster is not None
             if not again:

@@ -153,8 +153,9 @@ class _Driver:
         from ray import exceptions  # noqa: PLC0415  as above
 
         never = (exceptions.RayTaskError, exceptions.RuntimeEnvSetupError, exceptions.TaskUnschedulableError)
+        node = isinstance(error, exceptions.NodeDiedError | exceptions.LocalRayletDiedError)
         kind = "failed" if isinstance(error, never) else "lost"
-        self._frames.send({"say": kind, "run_id": run_id, "reason": _in_words(error)})
+        self._frames.send({"say": kind, "run_id": run_id, "reason": _in_words(error), "node": node})
 
     def _stop(self, run_id: str) -> None:
         sent = self._sent.get(run_id)

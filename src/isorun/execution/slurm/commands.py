@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,24 @@ from typing import Final
 
 from isorun.errors import ExecutionError
 
-__all__ = ["ArrayElement", "ControllerSilent", "JobEnd", "Partition", "QueueFull", "Slurm", "SubmissionRefused"]
+__all__ = [
+    "AccountingSilent",
+    "ArrayElement",
+    "ControllerSilent",
+    "JobEnd",
+    "Partition",
+    "QueueFull",
+    "Slurm",
+    "SubmissionRefused",
+]
 
 _ANSWER_SECONDS: Final = 40.0
 """Longer than SLURM's own patience with its controller (MessageTimeout, ten seconds by default, tried again)."""
 _CANCEL_AT_ONCE: Final = 200
+_ACCOUNTING_PAUSE_SECONDS: Final = 60.0
+"""How long the accounting is left alone after it gave no answer: it may be away for a moment, or not be kept at all."""
+_ACCOUNTING_PATIENCE_SECONDS: Final = 300.0
+"""How long the end of a job is waited for that only an accounting that is away may know."""
 _SENT_ALONG: Final = re.compile(
     r"PATH|LD_LIBRARY_PATH|PYTHONPATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|SLURM_CONF|SLURM_CLUSTERS|SBATCH_\w+"
 )
@@ -41,6 +55,10 @@ _UNLIMITED: Final = frozenset(["UNLIMITED", "INFINITE", "NONE", "N/A", "(null)",
 
 class ControllerSilent(Exception):
     """The controller does not answer, or its answer was lost on the way: what was asked may have happened."""
+
+
+class AccountingSilent(ControllerSilent):
+    """The controller answers; the accounting, which may know what it has forgotten, does not."""
 
 
 class QueueFull(Exception):
@@ -103,7 +121,8 @@ class Slurm:
         self._environment = {name: value for name, value in own.items() if _SENT_ALONG.fullmatch(name)}
         # Times as they are, whatever the user's shell says of them.
         self._environment["SLURM_TIME_FORMAT"] = "standard"
-        self._has_accounting = shutil.which("sacct", path=own.get("PATH")) is not None
+        self._ask_accounting_at = 0.0
+        self._accounting_away_since: float | None = None
         missing = [name for name in ("sbatch", "squeue", "scontrol", "scancel") if not self._path(name)]
         if missing:
             raise ExecutionError(
@@ -141,7 +160,10 @@ class Slurm:
         return found
 
     def end_of(self, number: str, name: str) -> JobEnd | None:
-        """How an element ended; None where nobody knows it any more, or the number is another job's by now."""
+        """How an element ended; None where nobody knows it any more, or the number is another job's by now.
+
+        AccountingSilent where the accounting, which may know it, is away, and has not been for long.
+        """
         code, output, said = self._run_or_silent(["scontrol", "show", "job", number, "-o"])
         if code == 0:
             fields = dict(re.findall(r"(?:^|\s)(JobName|JobState|ExitCode|NodeList|Reason)=(\S*)", output))
@@ -154,19 +176,39 @@ class Slurm:
         return self._accounted(number, name)
 
     def _accounted(self, number: str, name: str) -> JobEnd | None:
-        """The same from the accounting, which remembers for longer; None where there is none."""
-        if not self._has_accounting:
+        """The same from the accounting, which remembers for longer; None where there is none, or it stays away."""
+        now = time.monotonic()
+        if self._path("sacct") is None:
+            return None
+        if now < self._ask_accounting_at:
+            self._bear_without_accounting(now)
             return None
         form = "JobID,State,ExitCode,NodeList,JobName"
-        code, output, _ = self._run_or_silent(["sacct", "-n", "-P", "-X", "-D", "-j", number, "-o", form])
-        self._has_accounting = code == 0
-        rows = [line.split("|", 4) for line in output.splitlines()] if code == 0 else []
-        for job, state, exit_code, node, called in (row for row in reversed(rows) if len(row) == 5):
+        try:
+            code, output, said = self._run(["sacct", "-n", "-P", "-X", "-D", "-j", number, "-o", form])
+        except subprocess.TimeoutExpired:
+            code, output, said = 1, "", "connection timed out"
+        if code:
+            self._ask_accounting_at = now + _ACCOUNTING_PAUSE_SECONDS
+            is_away = _SILENT.search(said) is not None
+            self._accounting_away_since = (self._accounting_away_since or now) if is_away else None
+            self._bear_without_accounting(now)
+            return None
+        self._accounting_away_since = None
+        for job, state, exit_code, node, called in (
+            row for line in reversed(output.splitlines()) if len(row := line.split("|", 4)) == 5
+        ):
             if job == number and called == name:
                 word, _, by = state.partition(" ")
                 first, _, second = exit_code.partition(":")
                 return JobEnd(word, _number(first), _number(second), _known(node), by)
         return None
+
+    def _bear_without_accounting(self, now: float) -> None:
+        """AccountingSilent for as long as it is worth while to wait for an accounting that is away."""
+        since = self._accounting_away_since
+        if since is not None and now - since < _ACCOUNTING_PATIENCE_SECONDS:
+            raise AccountingSilent("sacct gave no answer")
 
     def cancel(self, numbers: Iterable[str]) -> None:
         """Ask that these elements end; those that have ended are nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import threading
 import time
@@ -15,7 +16,15 @@ from isorun.environments.interpreter import check_command
 from isorun.errors import ExecutionError
 from isorun.execution import AbstractExecutor, Event, ExecutorFailed, Job, Preparing, Resources, RunEnded, Tell
 from isorun.execution.assemble import STOPPED, lost_record
-from isorun.execution.slurm.commands import ArrayElement, ControllerSilent, JobEnd, QueueFull, Slurm, SubmissionRefused
+from isorun.execution.slurm.commands import (
+    AccountingSilent,
+    ArrayElement,
+    ControllerSilent,
+    JobEnd,
+    QueueFull,
+    Slurm,
+    SubmissionRefused,
+)
 from isorun.execution.slurm.endings import HELD_FOR_GOOD, OVER, Left, ending
 from isorun.execution.slurm.entries import AwaitedRun, with_reason
 from isorun.execution.slurm.ledger import RECORD, Ledger, Submission, is_live, latest_begin
@@ -26,6 +35,10 @@ from isorun.study.records import RunRecord, RunState
 
 __all__ = ["SlurmExecutor"]
 
+_NO_CLUSTER: Final = re.compile(
+    r"establish a configuration source|(?:unable to|can't|could not) (?:open|find|read) .*slurm\.conf", re.I
+)
+"""What SLURM's commands say where nobody told them of a cluster."""
 _GATHER_SECONDS: Final = 0.3
 """How long after a job more of them are waited for: they become one array."""
 _GATHER_MOST_SECONDS: Final = 3.0
@@ -64,6 +77,12 @@ class SlurmExecutor(AbstractExecutor):
             self._partitions = self._slurm.partitions()
             self._largest_array = self._array_that_fits = self._slurm.largest_array()
         except ControllerSilent as silence:
+            if _NO_CLUSTER.search(str(silence)):
+                raise ExecutionError(
+                    "SLURM's commands are here, and belong to no cluster",
+                    found=str(silence),
+                    hint="isorun run … on a login node of the cluster, or SLURM_CONF=/path/to/slurm.conf before it",
+                ) from None
             raise ExecutionError(
                 "SLURM's controller does not answer",
                 found=str(silence),
@@ -224,13 +243,13 @@ class SlurmExecutor(AbstractExecutor):
     def _attempt(self, act: Callable[..., None], *arguments: object) -> bool:
         """One part of a step: what goes wrong in it ends no run, and keeps other parts from nothing.
 
-        False where SLURM does not answer.
+        False where SLURM's controller does not answer, so that there is no use in asking it more.
         """
         try:
             act(*arguments)
         except Exception as trouble:
             self._troubles.append(trouble)
-            return not isinstance(trouble, ControllerSilent)
+            return isinstance(trouble, AccountingSilent) or not isinstance(trouble, ControllerSilent)
         return True
 
     def _bear(self, trouble: Exception) -> None:
@@ -241,7 +260,8 @@ class SlurmExecutor(AbstractExecutor):
             some = next(iter(self._entries.values()), None)
         if some is not None and not self._told_silence and now - self._silent_since > _SILENT_SECONDS:
             self._told_silence = True
-            away = f"SLURM's controller has not answered for a minute ({trouble})"
+            who = "accounting" if isinstance(trouble, AccountingSilent) else "controller"
+            away = f"SLURM's {who} has not answered for a minute ({trouble})"
             if not isinstance(trouble, ControllerSilent):
                 away = f"SLURM's runs could not be watched for a minute ({type(trouble).__name__}: {trouble})"
             some.tell(Preparing(some.job.run_id, f"{away}; what SLURM has stays, and is waited for"))
@@ -389,7 +409,9 @@ class SlurmExecutor(AbstractExecutor):
             wait = _VISIBLE_SECONDS if element.state == "COMPLETED" and not entry.stop_asked else _SETTLE_SECONDS
             self._look_at(entry)
             if self._is_open(entry) and now - entry.over_since >= wait:
-                end = self._slurm.end_of(entry.number, entry.submission.name) or JobEnd(element.state)
+                end = JobEnd(element.state)
+                with suppress(AccountingSilent):  # squeue has said how it ended, though not why
+                    end = self._slurm.end_of(entry.number, entry.submission.name) or end
                 if end.state in OVER:
                     self._end_by(entry, end)
                 else:  # put back into the queue between the two questions

@@ -16,6 +16,7 @@ from isorun.report import Column, Table, significant, style_for
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Axis, Band, Figure, Legend, Line
 from isorun.report.figures.groups import series_of
+from isorun.report.figures.marks import GREY
 from isorun.report.figures.thinning import drawn_places, stretches
 from isorun.study.records import Series
 
@@ -25,7 +26,7 @@ _MOST_FIGURES: Final = 4
 _MOST_POINTS: Final = 400
 _MOST_RUNS: Final = 50
 _LARGEST: Final = 1e300
-_OWN, _OTHERS = 1, 5
+_OWN, _OTHERS = 1, GREY
 _FEWEST_ENLARGED: Final = 8
 """Of fewer epochs than these the last ones are seen well enough."""
 
@@ -81,11 +82,11 @@ def run_curve(run: str, series: Series, metric: JudgedMetric, others: LearningCu
     others: the curves of its group; None where no run of it has any.
     """
     style = style_for(metric.scale)
-    own = Line(_points(series.steps, series.values, style.factor), _OWN)
+    own = Line(_points(series.steps, series.values, style.factor), _OWN, thin=True)
     if len(own.points) < 2:
         return None
     band = () if others is None else (_band(others, _OTHERS, style.factor),)
-    median = () if others is None else (Line(_points(others.steps, others.median, style.factor), _OTHERS, dashed=True),)
+    median = () if others is None else (Line(_points(others.steps, others.median, style.factor), _OTHERS),)
     lines = (*median, own)
     title = f"{metric.name} of this run while training"
     drawn = [at for line in lines for at in line.points]
@@ -102,8 +103,9 @@ def run_curve(run: str, series: Series, metric: JudgedMetric, others: LearningCu
         lines=lines,
         bands=band,
         legend=(
-            Legend("this run", None, _OWN),
-            *([Legend("median of its group", None, _OTHERS, dashed=True)] if others else []),
+            Legend("this run", None, _OWN, thin=True),
+            *([Legend("median of its group", None, _OTHERS)] if others else []),
+            *([Legend("the middle 80 % of its group", None, _OTHERS, area=True)] if others else []),
         ),
     )
 
@@ -112,7 +114,7 @@ def _own_sentence(run: str, metric: JudgedMetric, others: LearningCurves | None)
     if others is None:
         return f"{metric.name} of run {run}; no finished run of its group has a curve to hold it against."
     counted = f"{len(others.runs)} runs" if len(others.runs) > 1 else "the only run"
-    return f"Line: run {run}. Band: the middle 80 % of {counted} of its group that finished; dashed: their median."
+    return f"Thin: run {run}. Thick: the median of {counted} of its group that finished; band: the middle 80 % of them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,7 @@ def _curve_sentence(members: Sequence[tuple[GroupResult, LearningCurves]], famil
     sentence = "Thick: the median over the runs of a level; band: the middle 80 % of them; thin: single runs"
     sentence += f" (the first {_MOST_RUNS} of a level)." if any(len(c.runs) > _MOST_RUNS for _, c in members) else "."
     if enlarged:
-        sentence += " Right: the last epochs, enlarged."
+        sentence += " After each level: its last epochs, enlarged."
     if any(_is_thinned(curves) for _, curves in members):
         sentence += " Long curves are thinned: of each stretch of steps the smallest and the largest value are drawn."
     if families > _MOST_FIGURES:

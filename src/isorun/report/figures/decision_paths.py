@@ -13,7 +13,8 @@ from isorun.analysis.sequential.rules import null_sd_of_u
 from isorun.errors import InputError
 from isorun.report import Column, Table, p_value, significant
 from isorun.report.figures.axes import value_axis
-from isorun.report.figures.description import Axis, Band, Dot, Figure, Legend, Line, Shape
+from isorun.report.figures.description import Axis, Band, Dot, Figure, Legend, Line
+from isorun.report.figures.marks import ESTIMATE, GREY
 
 __all__ = ["LookScale", "Pick", "look_scale", "sequential_path"]
 
@@ -23,7 +24,7 @@ _ALONE: Final = 0.5
 Pick = Callable[[PathPoint], float | None]
 """Which number of a look is meant."""
 Polyline = list[tuple[float, float]]
-_A, _B, _PATH, _AHEAD = 0, 1, 3, 5
+_A, _B, _PATH = 0, 1, 3
 _STATISTIC: Final[Pick] = attrgetter("statistic")
 _LOWER: Final[Pick] = attrgetter("lower")
 _UPPER: Final[Pick] = attrgetter("upper")
@@ -63,18 +64,13 @@ class LookScale:
         return max((abs(number) for number in numbers if number is not None), default=1.0) or 1.0
 
     def boundary(self, pick: Pick) -> Polyline:
-        """The boundary at all looks that have one; a single one as a short line."""
-        return self._through(self.path, pick)
-
-    def boundary_lines(self, pick: Pick, series: int) -> Iterator[Line]:
-        """The boundary, solid up to the last look made and dashed from there on."""
-        made = [point for point in self.path if not point.planned]
-        ahead = self.path[max(len(made) - 1, 0) :] if len(made) < len(self.path) else ()
-        seen = sum(pick(point) is not None for point in made)
-        if seen > 1 or (seen and not ahead):
-            yield Line(tuple(self._through(made, pick)), series)
-        if ahead:
-            yield Line(tuple(self._through(ahead, pick)), series, dashed=True)
+        """The boundary at all looks that have one, also those ahead; a single one as a short line."""
+        found = [(self.x(point), self.y(point, pick(point))) for point in self.path]
+        points = [(x, y) for x, y in found if y is not None]
+        if len(points) == 1:
+            (x, y), *_ = points
+            return [(x - _ALONE, y), (x + _ALONE, y)]
+        return points
 
     def statistics(self, pick: Pick, y: Axis) -> list[tuple[PathPoint, float]]:
         """The looks made with their statistic; one that is infinite, since no run varies, stands at the edge."""
@@ -87,14 +83,6 @@ class LookScale:
                 found.append((point, edge if inside is None else inside))
         return found
 
-    def _through(self, path: Sequence[PathPoint], pick: Pick) -> Polyline:
-        found = [(self.x(point), self.y(point, pick(point))) for point in path]
-        points = [(x, y) for x, y in found if y is not None]
-        if len(points) == 1:
-            (x, y), *_ = points
-            return [(x - _ALONE, y), (x + _ALONE, y)]
-        return points
-
 
 def look_scale(decision: Decision, *, ranks: bool) -> LookScale:
     """The scale of a decision's looks; an error when it has none."""
@@ -106,7 +94,7 @@ def look_scale(decision: Decision, *, ranks: bool) -> LookScale:
 def sequential_path(
     decision: Decision, a: str = "A", b: str = "B", *, name: str = "sequential-path", title: str = ""
 ) -> Figure:
-    """The path of a decision between approaches called `a` and `b`; boundaries of looks ahead are dashed.
+    """The path of a decision between approaches called `a` and `b`, and the boundaries of all its looks.
 
     Rank statistics are shown in standard deviations under no difference, so that early and late looks can be compared.
     """
@@ -123,11 +111,11 @@ def sequential_path(
         data=_sequential_data_table(name, heading, scale),
         bands=tuple(_zones(scale, y)),
         lines=(
-            *scale.boundary_lines(_UPPER, _A),
-            *scale.boundary_lines(_LOWER, _B),
+            Line(tuple(scale.boundary(_UPPER)), _A, dashed=True),
+            Line(tuple(scale.boundary(_LOWER)), _B, dashed=True),
             Line(tuple((scale.x(point), at) for point, at in made), _PATH),
         ),
-        dots=tuple(Dot(scale.x(point), at, Shape.CIRCLE, _PATH, _words(point, at, (a, b))) for point, at in made),
+        dots=tuple(Dot(scale.x(point), at, ESTIMATE, _PATH, _words(point, at, (a, b))) for point, at in made),
         legend=tuple(_sequential_legend(decision.path, a, b)),
     )
 
@@ -141,9 +129,9 @@ def _sequential_y_axis(scale: LookScale, decision: Decision) -> Axis:
 
 def _zones(scale: LookScale, y: Axis) -> Iterator[Band]:
     """Where A is claimed, where B is, and where the comparison is hopeless."""
-    yield Band(tuple((x, low, y.high) for x, low in scale.boundary(_UPPER)), _A)
-    yield Band(tuple((x, y.low, high) for x, high in scale.boundary(_LOWER)), _B)
-    yield Band(tuple((x, -reach, reach) for x, reach in scale.boundary(_FUTILITY)), _AHEAD)
+    yield Band(tuple((x, low, y.high) for x, low in scale.boundary(_UPPER)), _A, zone=True)
+    yield Band(tuple((x, y.low, high) for x, high in scale.boundary(_LOWER)), _B, zone=True)
+    yield Band(tuple((x, -reach, reach) for x, reach in scale.boundary(_FUTILITY)), GREY, zone=True)
 
 
 def _words(point: PathPoint, at: float, names: tuple[str, str]) -> str:
@@ -152,13 +140,13 @@ def _words(point: PathPoint, at: float, names: tuple[str, str]) -> str:
 
 
 def _sequential_legend(path: Sequence[PathPoint], a: str, b: str) -> Iterator[Legend]:
-    yield Legend("a look", Shape.CIRCLE, _PATH)
-    yield Legend(f"{a} better", Shape.SQUARE, _A)
-    yield Legend(f"{b} better", Shape.SQUARE, _B)
+    yield Legend("a look", ESTIMATE, _PATH)
+    yield Legend(f"{a} better", None, _A, area=True)
+    yield Legend(f"{b} better", None, _B, area=True)
     if any(point.futility for point in path):
-        yield Legend("hopeless: may be given up", Shape.SQUARE, _AHEAD)
-    if any(point.planned for point in path):
-        yield Legend("boundary of looks ahead", None, _AHEAD, dashed=True)
+        yield Legend("hopeless: may be given up", None, GREY, area=True)
+    if any(point.upper is not None for point in path):
+        yield Legend("boundary of a claim", None, _A, dashed=True)
 
 
 def _sequential_sentence(decision: Decision, a: str, b: str) -> str:

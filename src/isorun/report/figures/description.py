@@ -15,16 +15,24 @@ __all__ = ["Axis", "Band", "Box", "Dot", "Figure", "Legend", "Line", "Shape", "T
 
 
 class Shape(enum.StrEnum):
-    """The shapes of dots: each says by itself what it is, without its colour."""
+    """The shapes of dots: each says by itself what it is, without its colour. What they mean is said in `marks.py`."""
 
     CIRCLE = "circle"
-    SQUARE = "square"
-    DIAMOND = "diamond"
-    TRIANGLE = "triangle"
+    RING = "ring"
     CROSS = "cross"
-    DOWN = "down"
-    """Beyond the lower edge; UP: beyond the upper one."""
+    DIAMOND = "diamond"
+    OPEN_DIAMOND = "open diamond"
+    TRIANGLE = "triangle"
+    SQUARE = "square"
+    OPEN_SQUARE = "open square"
+    STAR = "star"
+    PLUS = "plus"
+    PENTAGON = "pentagon"
+    HOURGLASS = "hourglass"
+    BAR = "bar"
+    CHEVRON = "chevron"
     UP = "up"
+    DOWN = "down"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +85,26 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line through points; a faint one is one run among many. dashed: a reference, or one more series of a colour."""
+    """A line through points. thin: a single run or pair; faint: one among many of them. dashed: a reference.
+
+    dotted: one more group of a colour that another has.
+    """
 
     points: tuple[tuple[float, float], ...]
     series: int
     faint: bool = False
     dashed: bool = False
+    dotted: bool = False
+    thin: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The area between two lines over the same x: (x, low, high)."""
+    """The area between two lines over the same x: (x, low, high). zone: a region of its own, around no line."""
 
     points: tuple[tuple[float, float, float], ...]
     series: int
+    zone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +125,15 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """What a mark means. shape None: a line, dashed or not."""
+    """What a mark means. shape None: a line, thick unless it is thin, dashed or dotted; or an area."""
 
     label: str
     shape: Shape | None
     series: int
     dashed: bool = False
+    dotted: bool = False
+    thin: bool = False
+    area: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from isorun.analysis.samples import FloatArray
 from isorun.analysis.spreads import Spread, spread
 from isorun.report import Column, Table, count, decimals_for, fixed, significant
 from isorun.report.figures.axes import row_axis, side_by_side, value_axis
-from isorun.report.figures.description import Axis, Box, Dot, Figure, Legend, Line, Shape, Tick
+from isorun.report.figures.description import Axis, Box, Dot, Figure, Legend, Line, Tick
 from isorun.report.figures.groups import COLOURS, GroupsLike, evenly_spaced, first_lines, left_out, values_by_name
+from isorun.report.figures.marks import DOUBTFUL, MEAN, RUN
 
 __all__ = ["BoxRow", "RunValue", "box_figure", "ecdf", "strip"]
 
@@ -114,23 +115,23 @@ def _box(row: BoxRow, place: int, factor: float) -> Iterator[Box]:
 def _box_dots(row: BoxRow, place: int, x: Axis, factor: float, decimals: int) -> Iterator[Dot]:
     values = [factor * run.value for run in row.runs]
     for run, value, offset in zip(row.runs, values, side_by_side(values, x), strict=True):
-        shape = Shape.CROSS if run.weak else Shape.CIRCLE
+        shape = DOUBTFUL if run.weak else RUN
         weak = ", weak" if run.weak else ""
         words = f"run {run.run}: {fixed(value, decimals)}{weak}"
-        yield Dot(value, place + offset, shape, row.series, words, small=row.thinned and shape is Shape.CIRCLE)
+        yield Dot(value, place + offset, shape, row.series, words, small=row.thinned and shape is RUN)
     if row.spread.mean is not None:
         mean = factor * row.spread.mean
-        yield Dot(mean, float(place), Shape.TRIANGLE, row.series, f"mean of {row.name}: {fixed(mean, decimals)}")
+        yield Dot(mean, float(place), MEAN, row.series, f"mean of {row.name}: {fixed(mean, decimals)}")
 
 
 def _legend(rows: Sequence[BoxRow]) -> Iterator[Legend]:
     series = rows[0].series
-    yield Legend("a run", Shape.CIRCLE, series)
+    yield Legend("a run", RUN, series)
     if any(run.weak for row in rows for run in row.runs):
-        yield Legend("a weak run (near chance)", Shape.CROSS, series)
-    yield Legend("mean", Shape.TRIANGLE, series)
+        yield Legend("a weak run (near chance)", DOUBTFUL, series)
+    yield Legend("mean", MEAN, series)
     if any(row.spread.n >= _FEWEST_BOXED for row in rows):
-        yield Legend("box: quartiles and median; whiskers: 1.5 box lengths", None, series)
+        yield Legend("box: quartiles and median; whiskers: 1.5 box lengths", None, series, area=True)
 
 
 def _data_rows(rows: Sequence[BoxRow], factor: float, decimals: int) -> Iterator[tuple[str, ...]]:
@@ -173,7 +174,7 @@ def _strip_dots(sample: FloatArray) -> tuple[RunValue, ...]:
 
 def _with_small_dots(figure: Figure) -> Figure:
     """Every value small, so that boxes stay visible; the means as large as ever."""
-    return replace(figure, dots=tuple(replace(dot, small=dot.shape is Shape.CIRCLE) for dot in figure.dots))
+    return replace(figure, dots=tuple(replace(dot, small=dot.shape is RUN) for dot in figure.dots))
 
 
 def _strip_sentence(spreads: Mapping[str, Spread], value: str) -> str:
@@ -216,10 +217,10 @@ def ecdf(groups: GroupsLike, value: str = "value", *, name: str = "ecdf", title:
         x=x,
         y=Axis("share of runs at or below", -0.03, 1.03, SHARE_TICKS),
         data=_ecdf_data_table(name, heading, values),
-        lines=tuple(Line(_steps(sample, x), series, dashed=dashed) for _, sample, series, dashed in shown),
+        lines=tuple(Line(_steps(sample, x), series, dotted=dotted) for _, sample, series, dotted in shown),
         legend=tuple(
-            Legend(f"{group} (n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{sample.size})", None, series, dashed)
-            for group, sample, series, dashed in shown
+            Legend(f"{group} (n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{sample.size})", None, series, dotted=dotted)
+            for group, sample, series, dotted in shown
         ),
     )
 

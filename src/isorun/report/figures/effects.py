@@ -16,13 +16,14 @@ from isorun.errors import InputError
 from isorun.report import UNKNOWN, Column, Table, count, p_value, percentage, significant
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape, Tick, Tile
+from isorun.report.figures.marks import ESTIMATE, GREY, MEAN, OPEN_ESTIMATE, RUN
 
 __all__ = ["ForestRow", "forest", "paired_change", "shares_figure"]
 
-_CLEAR, _OPEN = 0, 5
-_RANDOM, _RESIDUAL = 0, 5
+_CLEAR, _OPEN = 0, GREY
+_RANDOM, _RESIDUAL = 0, GREY
 _BAR, _CAP = 0.32, 0.14
-_UP, _DOWN, _SAME, _MEAN = 0, 1, 5, 3
+_UP, _DOWN, _SAME, _MEAN = 0, 1, GREY, 3
 _NAMES: Final = {_UP: "higher", _DOWN: "lower", _SAME: "the same"}
 _FEW: Final = 12
 """So many slopes are drawn strong; more are drawn faint with small dots, so that each can be seen."""
@@ -115,9 +116,7 @@ def _forest_series(row: ForestRow, reference: float) -> int:
 
 
 def _shape(row: ForestRow, reference: float) -> Shape:
-    if row.interval is None:
-        return Shape.DIAMOND
-    return Shape.SQUARE if row.clear_of(reference) else Shape.CIRCLE
+    return ESTIMATE if row.clear_of(reference) else OPEN_ESTIMATE
 
 
 def _forest_words(row: ForestRow) -> str:
@@ -128,11 +127,12 @@ def _forest_words(row: ForestRow) -> str:
 def _forest_legend(rows: Sequence[ForestRow], reference: float) -> Iterator[Legend]:
     known = [row for row in rows if row.interval is not None]
     if any(row.clear_of(reference) for row in known):
-        yield Legend(f"interval leaves {reference:g} out", Shape.SQUARE, _CLEAR)
+        yield Legend(f"interval leaves {reference:g} out", ESTIMATE, _CLEAR)
     if any(not row.clear_of(reference) for row in known):
-        yield Legend(f"interval holds {reference:g}", Shape.CIRCLE, _OPEN)
+        yield Legend(f"interval holds {reference:g}", OPEN_ESTIMATE, _OPEN)
     if any(row.interval is None and row.estimate is not None for row in rows):
-        yield Legend("no interval can be given", Shape.DIAMOND, _OPEN)
+        yield Legend("without a line: no interval can be given", OPEN_ESTIMATE, _OPEN)
+    yield Legend(f"no difference ({reference:g})" if not reference else f"{reference:g}", None, GREY, dashed=True)
 
 
 def _forest_sentence(rows: Sequence[ForestRow], reference: float, level: float) -> str:
@@ -184,7 +184,7 @@ def shares_figure(
         tiles=tuple(_bar(row, place) for place, row in enumerate(shares)),
         lines=tuple(line for place, row in enumerate(shares) for line in _interval(row, place)),
         dots=tuple(
-            Dot(100 * row.share, float(place), Shape.SQUARE, _share_series(row), _share_words(row))
+            Dot(100 * row.share, float(place), ESTIMATE, _share_series(row), _share_words(row))
             for place, row in enumerate(shares)
         ),
         legend=tuple(_share_legend(shares)),
@@ -213,7 +213,7 @@ def _share_words(row: VarianceShare) -> str:
 
 def _share_legend(shares: Sequence[VarianceShare]) -> Iterator[Legend]:
     series = _share_series(shares[0])
-    yield Legend("estimate", Shape.SQUARE, series)
+    yield Legend("estimate", ESTIMATE, series)
     yield Legend("interval", None, series)
 
 
@@ -271,7 +271,7 @@ def _direction(first: float, second: float) -> int:
 
 def _slopes(both: Sequence[tuple[float, float]], changes: Sequence[int]) -> Iterator[Line]:
     for (first, second), series in zip(both, changes, strict=True):
-        yield Line(((0.0, first), (1.0, second)), series, faint=len(both) > _FEW)
+        yield Line(((0.0, first), (1.0, second)), series, thin=len(both) <= _FEW, faint=len(both) > _FEW)
 
 
 def _change_ends(
@@ -280,9 +280,7 @@ def _change_ends(
     small = len(both) > _FEW
     for pair, series, label in zip(both, changes, called, strict=True):
         for place, (value, side) in enumerate(zip(pair, sides, strict=True)):
-            yield Dot(
-                float(place), value, Shape.CIRCLE, series, f"{label} under {side}: {significant(value, 4)}", small
-            )
+            yield Dot(float(place), value, RUN, series, f"{label} under {side}: {significant(value, 4)}", small)
 
 
 def _means(pairs: Pairs) -> tuple[float, float]:
@@ -291,19 +289,19 @@ def _means(pairs: Pairs) -> tuple[float, float]:
 
 def _mean_line(pairs: Pairs) -> Line:
     first, second = _means(pairs)
-    return Line(((0.0, first), (1.0, second)), _MEAN, dashed=True)
+    return Line(((0.0, first), (1.0, second)), _MEAN)
 
 
 def _mean_dots(pairs: Pairs, sides: tuple[str, str]) -> Iterator[Dot]:
     for place, (mean, side) in enumerate(zip(_means(pairs), sides, strict=True)):
-        yield Dot(float(place), mean, Shape.TRIANGLE, _MEAN, f"mean under {side}: {significant(mean, 4)}")
+        yield Dot(float(place), mean, MEAN, _MEAN, f"mean under {side}: {significant(mean, 4)}")
 
 
 def _change_legend(changes: Sequence[int], b: str) -> Iterator[Legend]:
     for series, words in _NAMES.items():
         if series in changes:
-            yield Legend(f"{words} under {b} ({changes.count(series)})", Shape.CIRCLE, series)
-    yield Legend("mean", Shape.TRIANGLE, _MEAN)
+            yield Legend(f"runs: {words} under {b} ({changes.count(series)})", RUN, series)
+    yield Legend("mean", MEAN, _MEAN)
 
 
 def _change_sentence(pairs: Pairs, changes: Sequence[int], a: str, b: str) -> str:

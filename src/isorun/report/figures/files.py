@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from isorun.errors import InputError, MissingExtra, harmless
 from isorun.report.figures import svg
-from isorun.report.figures.description import Axis, Box, Dot, Figure, Legend, Shape, Tile
+from isorun.report.figures.description import Axis, Box, Dot, Figure, Legend, Line, Shape, Tile
 
 __all__ = ["ENDINGS", "FORMATS", "draw", "save_by_matplotlib", "save_figure"]
 
@@ -19,15 +19,9 @@ ENDINGS: Final = (".svg", ".pdf", ".png")
 
 FORMATS: Final = ("pdf", "png", "svg", "eps")
 _COLOURS: Final = ("#0b62a4", "#b4530a", "#0a7a55", "#7a3e9d", "#8a6d00", "#5b6472")
-_MARKERS: Final = {
-    Shape.CIRCLE: "o",
-    Shape.SQUARE: "s",
-    Shape.DIAMOND: "D",
-    Shape.TRIANGLE: "^",
-    Shape.CROSS: "x",
-    Shape.UP: "$\\uparrow$",
-    Shape.DOWN: "$\\downarrow$",
-}
+_MARKERS: Final = {Shape.CIRCLE: "o", Shape.RING: "o", Shape.CROSS: "x"}
+"""Others are drawn by their outlines."""
+_OPEN: Final = frozenset((Shape.RING, Shape.OPEN_SQUARE, Shape.OPEN_DIAMOND))
 _WIDTH_INCHES: Final = 6.5
 _CURVE_INCHES: Final = 2.6
 _PANEL_INCHES: Final = 2.1
@@ -67,9 +61,8 @@ def draw(figure: Figure, axes: Any = None) -> Any:
         _draw_tile(target, tile)
     for line in figure.lines:
         xs, ys = zip(*line.points, strict=True) if line.points else ((), ())
-        width, alpha = (0.6, 0.3) if line.faint else (1.8, 1.0)
-        style = "--" if line.dashed else "-"
-        target.plot(xs, ys, color=_colour(line.series), linewidth=width, alpha=alpha, linestyle=style)
+        width, alpha = (0.6, 0.3) if line.faint else (_line_width(line), 1.0)
+        target.plot(xs, ys, color=_colour(line.series), linewidth=width, alpha=alpha, linestyle=_line_style(line))
     for box in figure.boxes:
         _draw_box(target, box)
     for alike in _alike(figure.dots):
@@ -157,11 +150,28 @@ def _draw_dots(axes: Any, dots: Sequence[Dot]) -> None:
         style = {"facecolor": "white", "edgecolor": "black", "s": 42, "linewidth": 1.1, "zorder": 4}
     elif dot.shape is Shape.CROSS:
         style = {"color": colour, "s": 32, "linewidth": 1.6, "zorder": 3}
+    elif dot.shape in _OPEN:
+        style = {"facecolor": "white", "edgecolor": colour, "s": 28, "linewidth": 1.2, "zorder": 3}
     elif dot.small:
         style = {"facecolor": colour, "edgecolor": "none", "s": 7, "alpha": 0.5, "zorder": 3}
     else:
-        style = {"facecolor": colour, "edgecolor": "white", "s": 24, "linewidth": 0.5, "zorder": 3}
-    axes.scatter([one.x for one in dots], [one.y for one in dots], marker=_MARKERS[dot.shape], **style)
+        size = 24 if dot.shape in (Shape.CIRCLE, Shape.SQUARE) else 44
+        style = {"facecolor": colour, "edgecolor": "white", "s": size, "linewidth": 0.5, "zorder": 3}
+    axes.scatter([one.x for one in dots], [one.y for one in dots], marker=_marker(dot.shape), **style)
+
+
+def _marker(shape: Shape) -> Any:
+    """A sign that matplotlib knows, or the outline, which its y axis turns over."""
+    known = _MARKERS.get(shape)
+    return known or [(x, -y) for x, y in (*svg.OUTLINES[shape], svg.OUTLINES[shape][0])]
+
+
+def _line_style(line: Line | Legend) -> str:
+    return "--" if line.dashed else ":" if line.dotted else "-"
+
+
+def _line_width(line: Line | Legend) -> float:
+    return 0.9 if line.thin else 1.2 if line.dashed else 1.8
 
 
 def _draw_tile(axes: Any, tile: Tile) -> None:
@@ -215,14 +225,18 @@ def _draw_legend(axes: Any, figure: Figure) -> None:
 
 
 def _legend_handle(entry: Legend) -> Any:
-    style = "--" if entry.dashed else "-"
+    if entry.area:
+        patch = _module("matplotlib.patches").Patch
+        return patch(facecolor=_colour(entry.series), alpha=0.3, label=_wrapped(entry.label))
+    hollow = entry.shape is Shape.TRIANGLE or entry.shape in _OPEN
     return _module("matplotlib.lines").Line2D(
         [],
         [],
         color=_colour(entry.series),
-        marker="" if entry.shape is None else _MARKERS[entry.shape],
-        linestyle=style if entry.shape is None else "",
-        markerfacecolor="white" if entry.shape is Shape.TRIANGLE else _colour(entry.series),
+        marker="" if entry.shape is None else _marker(entry.shape),
+        linestyle=_line_style(entry) if entry.shape is None else "",
+        linewidth=_line_width(entry),
+        markerfacecolor="white" if hollow else _colour(entry.series),
         label=_wrapped(entry.label),
     )
 

@@ -13,6 +13,7 @@ from isorun.analysis.samples import FloatArray, finite_sample
 from isorun.analysis.studies.group_result import GroupKey
 from isorun.errors import InputError
 from isorun.report import count
+from isorun.report.figures import marks
 from isorun.report.figures.description import Shape
 from isorun.study.cells import Level
 
@@ -33,12 +34,11 @@ __all__ = [
 GroupsLike = Mapping[str, npt.ArrayLike] | Sequence[Group]
 """Groups as `isorun.analysis.measurements.Measurements.groups` gives them, or names with their values."""
 
-COLOURS: Final = 6
+COLOURS: Final = 5
 MOST_LINES: Final = 2 * COLOURS
-"""So many lines can be told apart: each colour plain, and then dashed."""
+"""So many lines can be told apart: each colour plain, and then dotted."""
 
 Shown = TypeVar("Shown")
-_SHAPES = (Shape.CIRCLE, Shape.SQUARE, Shape.DIAMOND, Shape.TRIANGLE, Shape.CROSS)
 
 
 def values_by_name(groups: GroupsLike) -> dict[str, FloatArray]:
@@ -59,7 +59,7 @@ def evenly_spaced(values: FloatArray, most: int) -> FloatArray:
 
 
 def first_lines(named: Mapping[str, Shown]) -> list[tuple[str, Shown, int, bool]]:
-    """As many as can be told apart: name, what is shown, its series, and whether its line is dashed."""
+    """As many as can be told apart: name, what is shown, its series, and whether its line is dotted."""
     first = list(named.items())[:MOST_LINES]
     return [(name, shown, place % COLOURS, place >= COLOURS) for place, (name, shown) in enumerate(first)]
 
@@ -81,8 +81,8 @@ def distinct_series(keys: Sequence[GroupKey]) -> list[int]:
 
 
 def shape_of(series: int) -> Shape:
-    """The shape of a series."""
-    return _SHAPES[series % len(_SHAPES)]
+    """The shape of a group among several in one panel."""
+    return marks.GROUPS[series % len(marks.GROUPS)]
 
 
 def row_name(key: GroupKey, keys: Sequence[GroupKey]) -> str:

@@ -13,13 +13,15 @@ from isorun.analysis.pairwise.effects import Improvement
 from isorun.errors import InputError
 from isorun.report import UNKNOWN, Column, Table, count, fixed, p_value, percentage, significant
 from isorun.report.figures.axes import row_axis, value_axis
-from isorun.report.figures.description import Axis, Band, Dot, Figure, Legend, Line, Shape, Tick, Tile
+from isorun.report.figures.description import Axis, Band, Dot, Figure, Legend, Line, Tick, Tile
 from isorun.report.figures.distributions import SHARE_TICKS
 from isorun.report.figures.groups import first_lines, left_out
+from isorun.report.figures.marks import ESTIMATE, GREY
 
 __all__ = ["critical_difference", "improvement_matrix", "maximal_cliques", "performance_profiles"]
 
-_APPROACH, _CLIQUE, _UNIT = 0, 1, 5
+_APPROACH, _CLIQUE = 0, 1
+_BAR, _BAR_STRENGTH = 0.3, 0.35
 _MOST_BARS: Final = 12
 _CORRECTIONS: Final = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
 _UNIT_ALPHA: Final = 0.05
@@ -70,7 +72,7 @@ def critical_difference(
 ) -> Figure:
     """The approaches by mean rank, the best on top; below them a bar for each set without a significant difference.
 
-    A dot on a bar is a member. Where the test is Nemenyi's at 0.05, a line as long as the critical difference is
+    A square on a bar is a member. Where the test is Nemenyi's at 0.05, a line as long as the critical difference is
     shown too.
     """
     ranks = dict(sorted(compared.mean_ranks.items(), key=lambda item: (item[1], item[0])))
@@ -85,9 +87,10 @@ def critical_difference(
         x=_rank_axis(compared, unit),
         y=row_axis("", list(_row_names(ranks, len(shown), unit))),
         data=_ranks_data_table(name, title, compared),
-        lines=(*_drops(ranks, shown), *_bars(ranks, shown), *_unit_line(unit, len(ranks) + len(shown))),
+        tiles=tuple(_bars(ranks, shown)),
+        lines=(*_drops(ranks, shown), *_unit_line(unit, len(ranks) + len(shown))),
         dots=(*_rank_dots(ranks), *_members(ranks, shown)),
-        legend=tuple(_legend(shown)),
+        legend=tuple(_legend(shown, unit)),
     )
 
 
@@ -115,40 +118,43 @@ def _largest(cliques: Sequence[Clique]) -> list[Clique]:
 
 
 def _drops(ranks: Mapping[str, float], cliques: Sequence[Clique]) -> Iterator[Line]:
-    """A faint line from each approach down to the lowest bar it is a member of."""
+    """A dashed line from each approach down to the lowest bar it is a member of."""
     for row, (name, rank) in enumerate(ranks.items()):
         bars = [place for place, clique in enumerate(cliques) if name in clique]
         if bars:
-            yield Line(((rank, float(row)), (rank, float(len(ranks) + bars[-1]))), _UNIT, faint=True)
+            yield Line(((rank, float(row)), (rank, float(len(ranks) + bars[-1]))), GREY, dashed=True, faint=True)
 
 
-def _bars(ranks: Mapping[str, float], cliques: Sequence[Clique]) -> Iterator[Line]:
+def _bars(ranks: Mapping[str, float], cliques: Sequence[Clique]) -> Iterator[Tile]:
     for row, clique in enumerate(cliques, start=len(ranks)):
         ends = (min(ranks[name] for name in clique), max(ranks[name] for name in clique))
-        yield Line(tuple((end, float(row)) for end in ends), _CLIQUE)
+        yield Tile(ends, (row - _BAR, row + _BAR), _CLIQUE, _BAR_STRENGTH, f"not told apart: {', '.join(clique)}")
 
 
 def _unit_line(unit: float | None, row: int) -> Iterator[Line]:
     if unit is not None:
-        yield Line(((1.0, float(row)), (1.0 + unit, float(row))), _UNIT)
+        yield Line(((1.0, float(row)), (1.0 + unit, float(row))), GREY)
 
 
 def _rank_dots(ranks: Mapping[str, float]) -> Iterator[Dot]:
     for row, (name, rank) in enumerate(ranks.items()):
-        yield Dot(rank, float(row), Shape.CIRCLE, _APPROACH, f"{name}: mean rank {fixed(rank, 2)}")
+        yield Dot(rank, float(row), ESTIMATE, _APPROACH, f"{name}: mean rank {fixed(rank, 2)}")
 
 
 def _members(ranks: Mapping[str, float], cliques: Sequence[Clique]) -> Iterator[Dot]:
     for row, clique in enumerate(cliques, start=len(ranks)):
         words = f"not told apart: {', '.join(clique)}"
         for name in clique:
-            yield Dot(ranks[name], float(row), Shape.SQUARE, _CLIQUE, words)
+            yield Dot(ranks[name], float(row), ESTIMATE, _CLIQUE, words)
 
 
-def _legend(cliques: Sequence[Clique]) -> Iterator[Legend]:
-    yield Legend("mean rank", Shape.CIRCLE, _APPROACH)
+def _legend(cliques: Sequence[Clique], unit: float | None) -> Iterator[Legend]:
+    yield Legend("mean rank", ESTIMATE, _APPROACH)
     if cliques:
-        yield Legend("a set of approaches of which no two differ significantly", Shape.SQUARE, _CLIQUE)
+        yield Legend("a set of approaches of which no two differ significantly", None, _CLIQUE, area=True)
+        yield Legend("its members, below their mean ranks", None, GREY, dashed=True)
+    if unit is not None:
+        yield Legend("critical difference: an interval of ranks", None, GREY)
 
 
 def _ranks_sentence(
@@ -228,8 +234,8 @@ def improvement_matrix(
         data=_matrix_data_table(name, title, chances, names),
         tiles=tuple(_tiles(chances, names)),
         legend=(
-            Legend("the row is better (% of pairs of runs)", Shape.SQUARE, _BETTER),
-            Legend("the column is better", Shape.SQUARE, _WORSE),
+            Legend("the row is better (% of pairs of runs)", None, _BETTER, area=True),
+            Legend("the column is better", None, _WORSE, area=True),
         ),
     )
 
@@ -325,9 +331,9 @@ def performance_profiles(
         x=value_axis(score, [threshold for profile in profiles.values() for threshold in profile.thresholds]),
         y=Axis("share of runs above", -0.03, 1.03, SHARE_TICKS),
         data=_profile_data_table(name, title, ordered),
-        lines=tuple(Line(_line(profile), series, dashed=dashed) for _, profile, series, dashed in shown),
+        lines=tuple(Line(_line(profile), series, dotted=dotted) for _, profile, series, dotted in shown),
         bands=tuple(bands),
-        legend=tuple(Legend(approach, None, series, dashed) for approach, _, series, dashed in shown),
+        legend=tuple(Legend(approach, None, series, dotted=dotted) for approach, _, series, dotted in shown),
     )
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from isorun.analysis.planning.power import PowerResult
 from isorun.report import Column, Table, percentage, significant
 from isorun.report.figures.axes import value_axis
-from isorun.report.figures.description import Axis, Band, Dot, Figure, Legend, Line, Shape
+from isorun.report.figures.description import Axis, Band, Dot, Figure, Legend, Line
 from isorun.report.figures.distributions import SHARE_TICKS
+from isorun.report.figures.marks import ESTIMATE
 
 __all__ = ["power_figure"]
 
 
 def power_figure(result: PowerResult, *, name: str = "power", title: str = "") -> Figure:
-    """The chance by the number of runs; the dot is the answer, the band what a simulated chance leaves open."""
+    """The chance by the number of runs; the square is the answer, the band what a simulated chance leaves open."""
     curve = result.curve()
     heading = title or f"Chance to see a difference of {significant(result.difference, 3)}"
     points = tuple((float(runs), chance.power) for runs, chance in curve)
@@ -37,9 +38,10 @@ def power_figure(result: PowerResult, *, name: str = "power", title: str = "") -
         data=Table(f"data-{name}", f"Data: {heading}", columns, rows, folded=True),
         lines=(Line(points, 0),),
         bands=(Band(band, 0),) if simulated else (),
-        dots=(Dot(float(result.runs), result.power, Shape.CIRCLE, 1, words),),
+        dots=(Dot(float(result.runs), result.power, ESTIMATE, 1, words),),
         legend=(
             Legend(f"the {result.test} test at {result.alpha:.1%}", None, 0),
-            Legend(words, Shape.CIRCLE, 1),
+            *([Legend("two standard errors of the simulation", None, 0, area=True)] if simulated else []),
+            Legend(words, ESTIMATE, 1),
         ),
     )

@@ -8,13 +8,14 @@ from typing import Final
 from isorun.analysis.leaderboards.leaderboard import Leaderboard, Standing
 from isorun.report import UNKNOWN, Column, Table, count
 from isorun.report.figures.axes import row_axis
-from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape, Tick, Tile
+from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Tick, Tile
 from isorun.report.figures.leaderboards import maximal_cliques
+from isorun.report.figures.marks import ESTIMATE, GREY
 
 __all__ = ["rank_figure", "tied_letters"]
 
 _ALPHA: Final = 0.05
-_RANKED, _BAND, _REFERENCE = 0, 1, 5
+_RANKED, _BAND = 0, 1
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 _MOST_TICKS: Final = 12
 
@@ -93,7 +94,7 @@ def _intervals(ranked: Sequence[Standing]) -> Iterator[Line]:
 def _line_below(ranked: Sequence[Standing], others: Sequence[str]) -> Iterator[Line]:
     if others:
         at = len(ranked) - 0.5
-        yield Line(((0.4, at), (len(ranked) + 0.6, at)), _REFERENCE, dashed=True)
+        yield Line(((0.4, at), (len(ranked) + 0.6, at)), GREY, dashed=True)
 
 
 def _dots(ranked: Sequence[Standing]) -> Iterator[Dot]:
@@ -101,15 +102,15 @@ def _dots(ranked: Sequence[Standing]) -> Iterator[Dot]:
         assert one.ranked.rank is not None
         ends = "" if one.ranked.interval is None else " ({} to {})".format(*one.ranked.interval)
         words = f"{one.approach}: rank {one.ranked.rank}{ends}"
-        yield Dot(float(one.ranked.rank), float(place), Shape.SQUARE, _RANKED, words)
+        yield Dot(float(one.ranked.rank), float(place), ESTIMATE, _RANKED, words)
 
 
 def _legend(board: Leaderboard, others: Sequence[str]) -> Iterator[Legend]:
-    yield Legend("rank and its interval", Shape.SQUARE, _RANKED)
+    yield Legend("rank and its interval", ESTIMATE, _RANKED)
     if _bands(board):
-        yield Legend("shaded: not told apart", None, _BAND)
+        yield Legend("not told apart", None, _BAND, area=True)
     if others:
-        yield Legend("below: not rankable", None, _REFERENCE, dashed=True)
+        yield Legend("below: not rankable", None, GREY, dashed=True)
 
 
 def _sentence(board: Leaderboard, ranked: Sequence[Standing], others: Sequence[str]) -> str:

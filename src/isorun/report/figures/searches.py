@@ -18,6 +18,7 @@ from isorun.report import UNKNOWN, Column, Table, count, fixed, significant
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape, Tick, Tile
 from isorun.report.figures.groups import COLOURS, shape_of
+from isorun.report.figures.marks import ABOVE, BELOW, DOUBTFUL, GREY, PROPOSED, PROPOSED_IN_VAIN, RUN, UNFINISHED
 
 __all__ = [
     "BestCurve",
@@ -31,7 +32,7 @@ __all__ = [
     "symptom_strip",
 ]
 
-_ENGINE, _ISORUN, _BEST, _MOMENT, _WITHOUT, _TARGET = 0, 1, 2, 3, 4, 5
+_ENGINE, _ISORUN, _BEST, _MOMENT, _WITHOUT, _TARGET = 0, 1, 2, 3, 4, GREY
 _MOST_DOTS: Final = 400
 _MOST_BELOW: Final = 50
 _MOST_COLUMNS: Final = 40
@@ -42,7 +43,7 @@ _FAR: Final = 3.0
 """Scores so many times as far from the best as the middle one are arrows at the edge: they would flatten the rest."""
 _PALE: Final = 0.3
 _WORDS: Final = {"without": "no number as score", "waiting": "not started"}
-_SHAPES_WITHOUT: Final = {"pruned": Shape.SQUARE, "running": Shape.TRIANGLE}
+_SHAPES_WITHOUT: Final = {"pruned": UNFINISHED, "running": UNFINISHED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +70,16 @@ def best_so_far(
     """Several searches: a line each, a mark a trial that improved. heading: name, title, sentence. target: dashed."""
     name, title, sentence = heading
     far = max((curve.until for curve in curves), default=0.0)
-    lines = [Line(curve.corners, place % COLOURS, dashed=place >= COLOURS) for place, curve in enumerate(curves)]
+    lines = [Line(curve.corners, place % COLOURS, dotted=place >= COLOURS) for place, curve in enumerate(curves)]
     lines += [] if target is None else [Line(((0.0, target), (far, target)), _TARGET, dashed=True)]
     dots = (
         Dot(at, best, shape_of(place), place % COLOURS, words)
         for place, curve in enumerate(curves)
         for at, best, words in curve.steps
     )
-    legend = [Legend(curve.name, shape_of(place), place % COLOURS) for place, curve in enumerate(curves)]
+    first = [Legend(curve.name, shape_of(place), place) for place, curve in enumerate(curves[:COLOURS])]
+    again = enumerate(curves[COLOURS:])
+    legend = [*first, *(Legend(curve.name, None, place % COLOURS, dotted=True) for place, curve in again)]
     legend += [] if target is None else [Legend("target", None, _TARGET, dashed=True)]
     return Figure(name, title, sentence, x, y, data, dots=tuple(dots), lines=tuple(lines), legend=tuple(legend))
 
@@ -238,16 +241,16 @@ def _dots(story: SearchStory, places: Mapping[int, float], y: Axis, edge: float)
     for mark in [*others, *(mark for mark in scored if mark.number in steps)]:
         by = "proposed by isorun" if mark.proposed else "the engine's own"
         words = f"trial {mark.number}: {significant(mark.score, 5)}, {by}"
-        shape, series = (Shape.DIAMOND, _ISORUN) if mark.proposed else (Shape.CIRCLE, _ENGINE)
+        shape, series = (PROPOSED, _ISORUN) if mark.proposed else (RUN, _ENGINE)
         tiny = small and mark.number not in steps
         if _is_beyond(story, mark, edge):
-            arrow = Shape.DOWN if story.direction == "higher" else Shape.UP
+            arrow = BELOW if story.direction == "higher" else ABOVE
             yield Dot(places[mark.number], edge, arrow, series, f"{words}, beyond the edge")
         else:
             yield Dot(places[mark.number], mark.score or 0.0, shape, series, words, small=tiny)
     without = [mark for mark in story.marks if mark.score is None and mark.state != "waiting"]
     for mark in _thinned(without, _MOST_BELOW):
-        shape = _SHAPES_WITHOUT.get(mark.state, Shape.CROSS)
+        shape = _SHAPES_WITHOUT.get(mark.state, DOUBTFUL)
         words = f"trial {mark.number}: {_WORDS.get(mark.state, mark.state)}"
         yield Dot(places[mark.number], y.low + 0.02 * (y.high - y.low), shape, _WITHOUT, words)
 
@@ -282,18 +285,18 @@ def _sentence(story: SearchStory, steps: Sequence[TrialMark], edge: float, drawn
 def _progress_legend(story: SearchStory, moments: Sequence[tuple[float, str]]) -> Iterator[Legend]:
     yield Legend("best so far", None, _BEST)
     if any(not mark.proposed for mark in story.scored):
-        yield Legend("a trial of the engine's own", Shape.CIRCLE, _ENGINE)
+        yield Legend("a trial of the engine's own", RUN, _ENGINE)
     if any(mark.proposed for mark in story.scored):
-        yield Legend("proposed by isorun", Shape.DIAMOND, _ISORUN)
+        yield Legend("a trial proposed by isorun", PROPOSED, _ISORUN)
     edge = _score_axis(story, below=False)[1]
     if any(_is_beyond(story, mark, edge) for mark in story.scored):
-        arrow = Shape.DOWN if story.direction == "higher" else Shape.UP
+        arrow = BELOW if story.direction == "higher" else ABOVE
         yield Legend(f"beyond {significant(edge, 3)}", arrow, _ENGINE)
     shapes: dict[Shape, list[str]] = {}
     for state in dict.fromkeys(mark.state for mark in story.marks if mark.score is None and mark.state != "waiting"):
-        shapes.setdefault(_SHAPES_WITHOUT.get(state, Shape.CROSS), []).append(_WORDS.get(state, state))
+        shapes.setdefault(_SHAPES_WITHOUT.get(state, DOUBTFUL), []).append(_WORDS.get(state, state))
     for shape, words in shapes.items():
-        yield Legend(" or ".join(words), shape, _WITHOUT)
+        yield Legend(f"a trial without a score: {' or '.join(words)}", shape, _WITHOUT)
     if story.target is not None:
         yield Legend(f"target {story.target:g}", None, _TARGET, dashed=True)
     for label in dict.fromkeys(label for _, label in sorted(moments)):
@@ -437,10 +440,10 @@ def action_gains(actions: Sequence[TakenAction], direction: Literal["higher", "l
     for row, one in enumerate(shown):
         after = min(max(one.after or 0.0, axis.low), axis.high)
         helped = one.outcome == "improved"
-        lines.append(Line(((one.before, row), (after, row)), _BEST if helped else _TARGET, faint=not helped))
-        dots.append(Dot(one.before, row, Shape.CIRCLE, _TARGET, f"before: {significant(one.before, 5)}"))
+        lines.append(Line(((one.before, row), (after, row)), _BEST if helped else _TARGET, thin=True))
+        dots.append(Dot(one.before, row, RUN, _TARGET, f"before: {significant(one.before, 5)}"))
         words = f"trial {one.trial}: {significant(one.after, 5)}, {one.outcome}"
-        dots.append(Dot(after, row, Shape.DIAMOND if helped else Shape.CROSS, _BEST if helped else _ISORUN, words))
+        dots.append(Dot(after, row, PROPOSED if helped else PROPOSED_IN_VAIN, _BEST if helped else _ISORUN, words))
     helped_all = sum(one.outcome == "improved" for one in scored)
     said = f"{helped_all} of {count(len(scored), 'change')} improved the trial it started from above noise."
     more = f" Drawn are {len(shown)} of {len(scored):,}: those that gained most and the latest." * (
@@ -456,9 +459,9 @@ def action_gains(actions: Sequence[TakenAction], direction: Literal["higher", "l
         dots=tuple(dots),
         lines=tuple(lines),
         legend=(
-            Legend("score before", Shape.CIRCLE, _TARGET),
-            Legend("after, improved above noise", Shape.DIAMOND, _BEST),
-            Legend("after, not improved", Shape.CROSS, _ISORUN),
+            Legend("the trial that was changed", RUN, _TARGET),
+            Legend("isorun's trial, improved above noise", PROPOSED, _BEST),
+            Legend("isorun's trial, not improved above noise", PROPOSED_IN_VAIN, _ISORUN),
         ),
     )
 

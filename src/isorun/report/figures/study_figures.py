@@ -16,16 +16,18 @@ from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Dot, Figure, Legend, Tile
 from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
 from isorun.report.figures.groups import distinct_series, row_name, series_of, shape_of
+from isorun.report.figures.marks import GREY
 
 __all__ = ["class_figure", "class_figures", "overall_figures", "time_figures"]
 
 _DETAIL: Final = 3
 """Significant digits of the spread in a figure's data: one more than in the tables."""
 
-_CHANCE: Final = "grey: what chance alone stays within in 95 of 100 cases"
-_CHANCE_SERIES: Final = 5
+_CHANCE: Final = "what chance alone stays within in 95 of 100 cases"
 _MOST_CLASSES: Final = 25
 _MOST_GROUPS: Final = 5
+_APART: Final = 0.3
+"""How far the marks of two groups in one row are from each other, in rows."""
 
 
 def overall_figures(result: StudyResult) -> Iterator[Figure]:
@@ -171,7 +173,7 @@ def class_figure(result: StudyResult, metric: JudgedMetric) -> Figure | None:
         tiles=tuple(_chance_tiles(chance, classes)),
         legend=(
             *(Legend(group.name, shape_of(group.series), group.series) for group in shown),
-            *([Legend(_CHANCE, None, _CHANCE_SERIES)] if chance else []),
+            *([Legend(_CHANCE, None, GREY, area=True)] if chance else []),
         ),
     )
 
@@ -190,7 +192,7 @@ def _chance_tiles(chance: Mapping[str, float], classes: Sequence[str]) -> Iterat
     for row, name in enumerate(classes):
         if chance.get(name):
             title = f"class {name}: chance alone gives up to {chance[name]:.3g}"
-            yield Tile((0.0, chance[name]), (row - 0.4, row + 0.4), _CHANCE_SERIES, 0.35, title)
+            yield Tile((0.0, chance[name]), (row - 0.4, row + 0.4), GREY, 0.35, title)
 
 
 def _groups(result: StudyResult, metric: JudgedMetric, factor: float) -> list[_Group]:
@@ -221,12 +223,15 @@ def _class_names(groups: Sequence[_Group]) -> list[str]:
 
 
 def _dots(groups: Sequence[_Group], classes: Sequence[str]) -> Iterator[Dot]:
-    for group in groups:
+    """A little above each other, so that groups with the same difference do not hide each other."""
+    apart = min(_APART, 3 * _APART / len(groups))
+    for place, group in enumerate(groups):
+        above = apart * (place - (len(groups) - 1) / 2)
         for row, name in enumerate(classes):
             if name in group.differences:
                 difference = group.differences[name]
                 title = f"class {name}, {group.name}: {difference:.3g}"
-                yield Dot(difference, float(row), shape_of(group.series), group.series, title)
+                yield Dot(difference, row + above, shape_of(group.series), group.series, title)
 
 
 def _class_sentence(groups: Sequence[_Group], shown_classes: int, style: NumberStyle) -> str:

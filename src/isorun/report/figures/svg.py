@@ -10,7 +10,7 @@ import hashlib
 import math
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Final
@@ -18,7 +18,9 @@ from typing import Final
 from isorun.report import escaped
 from isorun.report.figures.description import Axis, Band, Box, Dot, Figure, Legend, Line, Shape, Tile
 
-__all__ = ["NARROW", "STYLE", "WIDE", "render"]
+__all__ = ["NARROW", "OUTLINES", "STYLE", "WIDE", "Outline", "render"]
+
+Outline = tuple[tuple[float, float], ...]
 
 WIDE: Final = 760
 NARROW: Final = 350
@@ -191,8 +193,10 @@ def _legend_places(legend: Sequence[Legend], width: int) -> list[_LegendPlace]:
 def _legend_marks(places: Sequence[_LegendPlace], top: float) -> Iterator[str]:
     for place in places:
         entry, x, y = place.entry, place.x, top + _LEGEND_LINE * place.line + 6
-        if entry.shape is None:
-            kind = f"line {'dashed ' if entry.dashed else ''}{series_class(entry.series)}"
+        if entry.area:
+            yield element("rect", class_=f"area {series_class(entry.series)}", x=x - 8, y=y - 5, width=17, height=10)
+        elif entry.shape is None:
+            kind = _line_class(entry, entry.series)
             yield element("line", class_=kind, x1=x - 8, x2=x + 9, y1=y, y2=y)
         else:
             yield shape_mark(entry.shape, x, y, entry.series)
@@ -272,22 +276,25 @@ def dot_mark(dot: Dot, area: PlotArea) -> str:
 
 def shape_mark(shape: Shape, x: float, y: float, series: int, title: str = "") -> str:
     """A shape around a place; the mean's triangle stands out by an ink outline."""
-    group = series_class(series)
-    if shape is Shape.CIRCLE:
-        return element("circle", title, class_=f"dot {group}", cx=x, cy=y, r=_RADIUS)
+    kind = f"{_KINDS.get(shape, 'dot')} {series_class(series)}"
+    if shape in (Shape.CIRCLE, Shape.RING):
+        return element("circle", title, class_=kind, cx=x, cy=y, r=_RADIUS)
     if shape is Shape.CROSS:
-        reach = _RADIUS
-        path = f"M{number(x - reach)} {number(y - reach)}l8.4 8.4m0-8.4l-8.4 8.4"
-        return element("path", title, class_=f"cross {group}", d=path)
-    kind = f"mean {group}" if shape is Shape.TRIANGLE else f"dot {group}"
-    return element("path", title, class_=kind, d=_OUTLINES[shape](x, y))
+        path = f"M{number(x - _RADIUS)} {number(y - _RADIUS)}l8.4 8.4m0-8.4l-8.4 8.4"
+        return element("path", title, class_=kind, d=path)
+    return element("path", title, class_=kind, d=f"{_path([(x + dx, y + dy) for dx, dy in OUTLINES[shape]])}z")
 
 
 def line_mark(line: Line, area: PlotArea) -> str:
     """A line; a faint one is thin and pale."""
     points = _path([(area.x(x), area.y(y)) for x, y in line.points])
-    style = ("faint " if line.faint else "") + ("dashed " if line.dashed else "")
-    return element("path", class_=f"line {style}{series_class(line.series)}", d=points)
+    faint = "faint " if line.faint else ""
+    return element("path", class_=f"{faint}{_line_class(line, line.series)}", d=points)
+
+
+def _line_class(line: Line | Legend, series: int) -> str:
+    styles = [style for style in ("thin", "dashed", "dotted") if getattr(line, style)]
+    return " ".join(["line", *styles, series_class(series)])
 
 
 def tile_marks(tile: Tile, area: PlotArea) -> Iterator[str]:
@@ -321,32 +328,36 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points)
 
 
-def _square(x: float, y: float) -> str:
-    return f"M{number(x - 4)} {number(y - 4)}h8v8h-8z"
+def _star(points: int, outer: float, inner: float) -> Outline:
+    """Corners far and near in turn, the first on top; as many of both the same is a regular polygon."""
+    turns = [math.pi * place / points for place in range(2 * points)]
+    reach = [inner if place % 2 else outer for place in range(2 * points)]
+    return tuple((far * math.sin(turn), -far * math.cos(turn)) for turn, far in zip(turns, reach, strict=True))
 
 
-def _diamond(x: float, y: float) -> str:
-    return f"M{number(x)} {number(y - 5.4)}l5.4 5.4l-5.4 5.4l-5.4-5.4z"
-
-
-def _triangle(x: float, y: float) -> str:
-    return f"M{number(x)} {number(y - 6)}l6 10.5h-12z"
-
-
-def _up(x: float, y: float) -> str:
-    return f"M{number(x)} {number(y - 5)}l4.5 8h-3v4h-3v-4h-3z"
-
-
-def _down(x: float, y: float) -> str:
-    return f"M{number(x)} {number(y + 5)}l4.5-8h-3v-4h-3v4h-3z"
-
-
-_OUTLINES: Final[dict[Shape, Callable[[float, float], str]]] = {
-    Shape.SQUARE: _square,
-    Shape.DIAMOND: _diamond,
-    Shape.TRIANGLE: _triangle,
-    Shape.UP: _up,
-    Shape.DOWN: _down,
+OUTLINES: Final[dict[Shape, Outline]] = {
+    Shape.SQUARE: ((-4, -4), (4, -4), (4, 4), (-4, 4)),
+    Shape.OPEN_SQUARE: ((-3.6, -3.6), (3.6, -3.6), (3.6, 3.6), (-3.6, 3.6)),
+    Shape.DIAMOND: ((0, -5.4), (5.4, 0), (0, 5.4), (-5.4, 0)),
+    Shape.OPEN_DIAMOND: ((0, -5.2), (5.2, 0), (0, 5.2), (-5.2, 0)),
+    Shape.TRIANGLE: ((0, -6), (6, 4.5), (-6, 4.5)),
+    Shape.STAR: _star(5, 6.4, 2.7),
+    Shape.PLUS: (
+        *((-2, -5.6), (2, -5.6), (2, -2), (5.6, -2), (5.6, 2), (2, 2)),
+        *((2, 5.6), (-2, 5.6), (-2, 2), (-5.6, 2), (-5.6, -2), (-2, -2)),
+    ),
+    Shape.PENTAGON: _star(5, 5.4, 5.4 * math.cos(math.pi / 5)),
+    Shape.HOURGLASS: ((-5.4, -5.4), (5.4, -5.4), (-5.4, 5.4), (5.4, 5.4)),
+    Shape.BAR: ((-2.1, -6), (2.1, -6), (2.1, 6), (-2.1, 6)),
+    Shape.CHEVRON: ((-4.5, -5.2), (0.5, -5.2), (5, 0), (0.5, 5.2), (-4.5, 5.2), (0, 0)),
+    Shape.UP: ((0, -5), (4.5, 3), (1.5, 3), (1.5, 7), (-1.5, 7), (-1.5, 3), (-4.5, 3)),
+    Shape.DOWN: ((0, 5), (4.5, -3), (1.5, -3), (1.5, -7), (-1.5, -7), (-1.5, -3), (-4.5, -3)),
+}
+"""The corners of shapes in pixels around their place, y downwards."""
+_KINDS: Final = {
+    Shape.CROSS: "cross",
+    Shape.TRIANGLE: "mean",
+    **dict.fromkeys((Shape.RING, Shape.OPEN_SQUARE, Shape.OPEN_DIAMOND), "open"),
 }
 
 

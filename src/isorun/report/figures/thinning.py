@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from isorun.analysis.samples import FloatArray
-from isorun.report.figures.description import Band, Dot, Figure, Line, Shape
+from isorun.report.figures.description import Band, Dot, Figure, Line
+from isorun.report.figures.marks import RUN
 
 __all__ = ["drawn_places", "stretches", "thinned"]
 
@@ -64,14 +65,14 @@ def _thinned_marks(figure: Figure) -> Figure:
 
 def _crowded(dots: Sequence[Dot]) -> tuple[Dot, ...]:
     """Where there are many, circles lose their names; other shapes say something by themselves, and keep theirs."""
-    circles = [dot for dot in dots if dot.shape is Shape.CIRCLE]
+    circles = [dot for dot in dots if dot.shape is RUN]
     if len(circles) <= _NAMED_DOTS:
         return tuple(dots)
     kept = {id(dot) for dot in _few_of_each_row(circles)}
     return tuple(
-        replace(dot, title="", small=True) if dot.shape is Shape.CIRCLE else dot
+        replace(dot, title="", small=True) if dot.shape is RUN else dot
         for dot in dots
-        if dot.shape is not Shape.CIRCLE or id(dot) in kept
+        if dot.shape is not RUN or id(dot) in kept
     )
 
 
@@ -123,5 +124,5 @@ def _said(figure: Figure) -> str:
     faint = [Counter(line.series for line in plot.lines if line.faint) for plot in plots]
     most = max((max(counts.values(), default=0) for counts in faint), default=0)
     said = f" Of the single runs of a level {_MOST_FAINT} are drawn." if most > _MOST_FAINT else ""
-    circles = sum(dot.shape is Shape.CIRCLE for plot in plots for dot in plot.dots)
+    circles = sum(dot.shape is RUN for plot in plots for dot in plot.dots)
     return said + (" Of rows with many runs some are drawn, evenly spaced by rank." if circles > _MOST_DOTS else "")

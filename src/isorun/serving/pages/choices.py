@@ -1,4 +1,8 @@
-"""What an address asks for: a metric, a selection, groups; and the form in which a reader asks for something else."""
+"""What an address asks for: a metric, a selection, groups; and the form in which a reader asks for something else.
+
+The words that an address may have are known of each page. Another one is refused: a misspelled `margin` would show
+another answer than was asked for, and whatever somebody makes up would be a page of its own to keep.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,39 @@ if TYPE_CHECKING:
     from isorun.analysis.studies.group_result import GroupKey, GroupResult
     from isorun.analysis.studies.study_result import StudyResult
 
-__all__ = ["Choice", "address_of_group", "asked_for", "chosen_number", "metric_choice", "narrowed", "selection_choice"]
+__all__ = [
+    "SEVERAL",
+    "TABLE",
+    "Choice",
+    "address_of_group",
+    "asked_for",
+    "chosen_number",
+    "factor_choices",
+    "metric_choice",
+    "narrowed",
+    "refuse_unknown",
+    "selection_choice",
+    "stated",
+]
 
 _LONGEST: Final = 200
 _MOST_OPTIONS: Final = 200
+_JUDGED: Final = ("metric", "selection", *GROUP_FACTORS)
+TABLE: Final = "table"
+"""The word that chooses one of a page's tables, as CSV."""
+SEVERAL: Final = "of"
+"""The word that may come several times: the studies that are ranked together."""
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "home": ("q", "page"),
+    "study": (*_JUDGED, "difference"),
+    "runs": (*_JUDGED, "page"),
+    "run": (),
+    "compare": ("a", "b", "with", "metric", "selection", "pair", "margin", "anyway"),
+    "leaderboard": (*_JUDGED, SEVERAL),
+    "environments": ("a", "b"),
+    "searches": ("search",),
+}
+"""By page, what its address may say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +62,20 @@ class Choice:
     chosen: str
     options: tuple[tuple[str, str], ...] = ()
     kind: str = "text"
+
+
+def refuse_unknown(page: str, said: Iterable[str], further: Iterable[str] = ()) -> None:
+    """InputError where an address has a word that the page does not know. further: what it may also have."""
+    known = (*_WORDS[page], *further)
+    for word in said:
+        if word not in known:
+            shown = word[:_LONGEST]
+            raise InputError("this page asks for no such thing", found=shown, allowed=known_names(shown, known))
+
+
+def stated(page: str, query: Mapping[str, str]) -> dict[str, str]:
+    """What the address says, in the order of the page's words; what it leaves empty is not said."""
+    return {name: query[name] for name in _WORDS[page] if query.get(name) and name not in {SEVERAL, "page"}}
 
 
 def asked_for(query: Mapping[str, str], name: str, allowed: Iterable[str], default: str = "") -> str:

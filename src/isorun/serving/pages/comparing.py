@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from isorun.analysis.comparability import incomparable, unknown_to_compare
+from isorun.analysis.comparability import incomparable
 from isorun.analysis.comparison import Comparison
-from isorun.analysis.comparison import compare as compare_sides
-from isorun.analysis.evidence import Condition, some
+from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.units import Counting, paired_units
-from isorun.analysis.measurements import Measurements, read_table
+from isorun.analysis.measurements import read_table
 from isorun.analysis.sequential import Verdict
-from isorun.analysis.studies.study_result import UNIT, StudyResult, StudySides, run_table
+from isorun.analysis.studies.study_result import UNIT, StudyResult, run_table
+from isorun.baselines import KnownRuns
+from isorun.comparing import SIDE, HowCompared, TwoSides
 from isorun.errors import InputError
 from isorun.questions import compare, study_results
 from isorun.report import Listing, Section
@@ -30,6 +32,7 @@ from isorun.serving.pages.choices import (
     chosen_number,
     metric_choice,
     selection_choice,
+    stated,
 )
 from isorun.serving.pages.links import study_address
 from isorun.serving.pages.study import beside, study_trail
@@ -43,15 +46,10 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_page"]
 
-_SIDE: Final = "side"
-_STATE: Final = ("a", "b", "with", "metric", "selection", "pair", "margin", "anyway")
-_ANYWAY: Final = frozenset(("other-data", "other-split", "other-level", "other-environment", "other-selection"))
-"""What is compared all the same by who asks for it, and told; anything else would make no sense at all."""
-
 
 @dataclass(frozen=True, slots=True)
 class _GroupSide:
-    """One side: a group of a study. name: what tells it from the other side."""
+    """One side: a group of a study. name: what tells it from the other side of the same study."""
 
     found: AnalysedStudy
     group: GroupResult
@@ -68,17 +66,28 @@ class _GroupSide:
         judged = {run.run_id for run in self.group.selections[0].runs}
         return [record for record in self.found.study.records if record.run_id in judged]
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """Of its group, by factor."""
+        return {factor: str(getattr(self.group.key, factor)) for factor in GROUP_FACTORS}
+
+    def known_runs(self) -> KnownRuns:
+        """All runs of its study, under the name that the shelf has for it."""
+        study, place = self.found.study, f"{self.found.shelf}/{self.found.name}"
+        return KnownRuns(place, study.design, study.records, told=study.told)
+
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is asked of the two sides. unlike: what of them is not alike."""
+    """What is asked of the two sides. value: the metric, where the address names one."""
 
     sides: tuple[_GroupSide, _GroupSide]
+    value: str | None
     metric: str
     selection: str | None
     pair: str | None
     margin: float | None
-    unlike: tuple[Condition, ...]
+    anyway: bool
 
     @classmethod
     def of(cls, sides: tuple[_GroupSide, _GroupSide], asked: Mapping[str, str]) -> _Question:
@@ -87,33 +96,36 @@ class _Question:
         selection = asked_for(asked, "selection", [one.name for one in result.selections]) or None
         pair = asked_for(asked, "pair", ["seed"]) or None
         anyway = bool(asked_for(asked, "anyway", ["yes"]))
-        unlike = tuple(
-            replace(one, voids=one.voids and not (anyway and one.code in _ANYWAY))
-            for one in _incomparable(*sides, metric)
-        )
-        return cls(sides, metric, selection, pair, chosen_number(asked, "margin"), unlike)
+        return cls(sides, asked.get("metric"), metric, selection, pair, chosen_number(asked, "margin"), anyway)
 
     @property
     def is_across(self) -> bool:
         """Whether the sides are of two studies."""
         return self.sides[0].found is not self.sides[1].found
 
-    def table(self) -> Measurements:
-        """The runs of both sides, one row a run."""
+    def across(self) -> TwoSides:
+        """The sides as those of two studies."""
+        a, b = self.sides
+        return TwoSides.of(
+            a.known_runs(), b.known_runs(), (a.labels, b.labels), value=self.value, selection=self.selection
+        )
+
+    def table(self) -> dict[str, list[Any]]:
+        """The runs of both sides of one study, one row a run."""
         columns: dict[str, list[Any]] = {}
         for side in self.sides:
             rows = run_table(replace(side.result, groups=(side.group,)), self.selection)
-            rows[_SIDE] = [side.name] * len(rows["run"])
+            rows[SIDE] = [side.name] * len(rows["run"])
             rows[UNIT] = [f"{side.name}/{unit}" for unit in rows[UNIT]]
-            for name in (_SIDE, "seed", "repeat", UNIT, self.metric):
+            for name in (SIDE, "seed", UNIT, self.metric):
                 columns.setdefault(name, []).extend(rows[name])
-        return read_table(columns)
+        return columns
 
 
 def compare_page(found: AnalysedStudy, query: Mapping[str, str], other: AnalysedStudy | None = None) -> Page:
     """Two groups as the address names them; without a word the first two of the study. other: the study of b."""
     second = other or found
-    asked = {name: query[name] for name in _STATE if query.get(name)}
+    asked = stated("compare", query)
     page = Page(
         title=f"Compare {found.name}" + (f" with {second.name}" if other else ""),
         kicker="compare",
@@ -126,22 +138,95 @@ def compare_page(found: AnalysedStudy, query: Mapping[str, str], other: Analysed
         why = "There are no two groups with finished runs to compare."
         return replace(page, first=(why,), data={"study": found.name, "verdict": None})
     question = _Question.of(_chosen_sides(found, second, asked), asked)
-    unlike = tuple(one.message for one in question.unlike)
-    page = replace(
-        page,
-        choices=tuple(_choices(question, asked)),
-        listings=(Listing("Why these may not be comparable", unlike),) if unlike else (),
-    )
+    page = replace(page, choices=tuple(_choices(question, asked)))
+    return _across(page, question) if question.is_across else _within(page, question)
+
+
+def _across(page: Page, question: _Question) -> Page:
+    """Groups of two studies, as `isorun compare --baseline` has them."""
+    asked = HowCompared(question.pair, drop_missing=True, margin=question.margin, anyway=question.anyway)
     try:
-        return _with_comparison(page, question, _compared(question))
+        sides = question.across()
     except InputError as error:
-        told = {"study": found.name, "verdict": None, "why": error.what, "not_comparable": unlike}
-        return replace(page, first=(_sentence(error),), data=told)
+        return _refused(page, question, error, (error.what,))
+    page = _saying_why(page, sides.unlike)
+    if sides.unlike and sides.is_arguable:
+        options = (("", "no verdict"), ("yes", "compare anyway"))
+        anyway = Choice("anyway", "what is not comparable", "yes" if question.anyway else "", options)
+        page = replace(page, choices=(*page.choices, anyway))
+    runs = sides.table()
+    try:
+        return _with_comparison(page, question, _Answer(sides.compared(asked), sides.unlike, runs))
+    except InputError as error:
+        page = _refused(page, question, error, [one.message for one in sides.unlike] or (error.what,))
+        return replace(
+            page, sections=(Section("runs", "The runs of both sides", (_strip(runs, question.metric),), ()),)
+        )
 
 
-def _sentence(error: InputError) -> str:
+def _refused(page: Page, question: _Question, error: InputError, why: Sequence[str]) -> Page:
+    """No verdict. why: what makes the sides not comparable."""
+    study = question.sides[0].found.name
+    told = {"study": study, "verdict": None, "why": error.what, "not_comparable": list(why)}
+    return replace(page, first=(_sentence(error, _names(question)),), data=told)
+
+
+def _strip(runs: Mapping[str, list[Any]], metric: str) -> Figure:
+    """The finite values of both sides."""
+    groups = read_table(runs).groups(metric, (SIDE,), drop_missing=True)
+    values = {group.name: group.values.finite for group in groups if group.values.finite.size}
+    return thinned(strip(values, metric, name="sides-strip", title=f"{metric} of every run"))
+
+
+def _within(page: Page, question: _Question) -> Page:
+    """Groups of one study, as `isorun compare` has them."""
+    a, b = question.sides
+    by = _differing(a.group, b.group)
+    unlike = tuple(_unlike_within(a, b))
+    page = _saying_why(page, unlike)
+    try:
+        compared = compare(
+            study_results(a.result, question.selection),
+            value=question.metric,
+            by=",".join(by),
+            a=a.name,
+            b=b.name,
+            where={factor: label for factor, label in a.labels.items() if factor not in by},
+            pair=question.pair,
+            margin=question.margin,
+            drop_missing=True,
+        )
+    except InputError as error:
+        return _refused(page, question, error, [one.message for one in unlike])
+    return _with_comparison(page, question, _Answer(compared, unlike, question.table()))
+
+
+def _unlike_within(a: _GroupSide, b: _GroupSide) -> Iterator[Condition]:
+    """What of two groups of a study is not alike, beyond what they are compared in."""
+    compared = [f"other-{factor}" for factor in _differing(a.group, b.group)]
+    found = incomparable(a.records, b.records, (a.group.provenance, b.group.provenance))
+    yield from (one for one in found if one.code not in compared)
+
+
+def _saying_why(page: Page, unlike: Sequence[Condition]) -> Page:
+    messages = tuple(one.message for one in unlike)
+    return replace(page, listings=(Listing("Why these may not be comparable", messages),) if messages else ())
+
+
+def _names(question: _Question) -> Iterator[str]:
+    """What others gave a name: studies, their places, groups, metrics."""
+    for side in question.sides:
+        yield from (side.name, side.found.name, side.found.shelf, *side.labels.values())
+        yield from (metric.name for metric in side.result.metrics)
+    yield question.metric
+
+
+def _sentence(error: InputError, names: Iterable[str]) -> str:
+    """What the error says; a name with which it begins stays as it was written."""
     found = f" ({error.found})" if error.found else ""
-    return f"{error.what[:1].upper()}{error.what[1:]}{found}."
+    begins = any(re.match(rf"{re.escape(name)}(?!\w)", error.what) for name in names if name)
+    first = error.what[:1] if begins else error.what[:1].upper()
+    return f"{first}{error.what[1:]}{found}."
 
 
 def _groups(found: AnalysedStudy) -> dict[str, GroupResult]:
@@ -159,11 +244,7 @@ def _chosen_sides(
     b = asked_for(asked, "b", theirs, a if second is not found and a in theirs else next(iter(others), a))
     one, two = mine[a], theirs[b]
     if second is not found:
-        studies = [found.name, second.name]
-        if found.name == second.name:  # on two shelves
-            studies = [f"{side.shelf}/{side.name}" for side in (found, second)]
-        names = (f"{studies[0]}: {one.key.label}", f"{studies[1]}: {two.key.label}")
-        return _GroupSide(found, one, names[0]), _GroupSide(second, two, names[1])
+        return _GroupSide(found, one, one.key.label), _GroupSide(second, two, two.key.label)
     if a == b:
         raise InputError("a group cannot be compared with itself", found=a, hint="choose another one as b")
     by = _differing(one, two)
@@ -186,9 +267,6 @@ def _choices(question: _Question, asked: Mapping[str, str]) -> Iterator[Choice]:
     if _can_pair(question.sides):
         pairs = (("", "no: all runs of either side"), ("seed", "by seed"))
         yield Choice("pair", "pairs", question.pair or "", pairs)
-    if any(one.code in _ANYWAY for one in question.unlike) and question.is_across:
-        options = (("", "no verdict"), ("yes", "compare anyway"))
-        yield Choice("anyway", "what is not comparable", asked.get("anyway", ""), options)
     yield Choice("margin", "a difference that does not matter", asked.get("margin", ""), kind="number")
 
 
@@ -198,86 +276,17 @@ def _can_pair(sides: tuple[_GroupSide, _GroupSide]) -> bool:
     return len(seeds[0] & seeds[1]) > 1
 
 
-def _incomparable(a: _GroupSide, b: _GroupSide, metric: str) -> Iterator[Condition]:
-    """What of two sides is not alike, beyond what they are compared in."""
-    across = b.result is not a.result
-    if across:
-        yield from _same_runs(a, b)
-        yield from _judged_otherwise(a, b, metric)
-    compared = () if across else tuple(f"other-{factor}" for factor in _differing(a.group, b.group))
-    found = incomparable(a.records, b.records, (a.group.provenance, b.group.provenance))
-    yield from (replace(one, voids=across) for one in found if one.code not in compared)
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What was found. unlike: what of the sides is not alike. runs: those of both, one row a run."""
+
+    compared: Comparison
+    unlike: tuple[Condition, ...]
+    runs: Mapping[str, list[Any]]
 
 
-def _same_runs(a: _GroupSide, b: _GroupSide) -> Iterator[Condition]:
-    """Runs that both sides hold, as a package and the store that it was made of do."""
-    theirs = {(record.run_id, record.started_at) for record in b.records}
-    same = sum((record.run_id, record.started_at) in theirs for record in a.records)
-    if same:
-        message = f"{some(same, 'run')} of both sides {'is' if same == 1 else 'are'} the same, recorded once"
-        yield Condition("same-runs", message, "compare with runs that were made apart", voids=True)
-
-
-def _judged_otherwise(a: _GroupSide, b: _GroupSide, metric: str) -> Iterator[Condition]:
-    mine, theirs = ({one.name: one for one in side.result.metrics} for side in (a, b))
-    if metric not in theirs:
-        message = f"{b.found.name} does not judge {metric}"
-        yield Condition("other-metric", message, "choose a metric that both have", voids=True)
-    elif theirs[metric].direction != mine[metric].direction:
-        message = f"which direction of {metric} is better is not said alike in both studies"
-        yield Condition("other-direction", message, "declare it in both", voids=True)
-    first, second = a.result.selections[0].name, b.result.selections[0].name
-    if first != second:
-        message = f"runs are judged at {first} and at {second}"
-        yield Condition("other-selection", message, "choose one that both have", voids=True)
-
-
-def _compared(question: _Question) -> Comparison:
-    a, b = question.sides
-    if question.is_across:
-        return _across(question)
-    by = _differing(a.group, b.group)
-    where = {factor: str(getattr(a.group.key, factor)) for factor in GROUP_FACTORS if factor not in by}
-    return compare(
-        study_results(a.result, question.selection),
-        value=question.metric,
-        by=",".join(by),
-        a=a.name,
-        b=b.name,
-        where=where,
-        pair=question.pair,
-        margin=question.margin,
-        drop_missing=True,
-    )
-
-
-def _across(question: _Question) -> Comparison:
-    """Runs of two studies: each side's own conditions go with the verdict, and what is not alike."""
-    a, b = question.sides
-    missing = [one.message for one in question.unlike if one.code == "other-metric"]
-    if missing:
-        raise InputError(missing[0])
-    told = [StudySides(side.result, "approach", (side.group,)) for side in (a, b)]
-    unknown = unknown_to_compare(a.records, b.records, b.name)
-    conditions = dict.fromkeys((*(one for side in told for one in side.conditions()), *unknown))
-    judged = next(one for one in a.result.metrics if one.name == question.metric)
-    return compare_sides(
-        question.table(),
-        value=question.metric,
-        by=_SIDE,
-        a=a.name,
-        b=b.name,
-        pair=question.pair,
-        direction=judged.direction or "higher",
-        drop_missing=True,
-        margin=question.margin,
-        unit=Counting(UNIT, told[0].noun, recorded=True),
-        conditions=(*question.unlike, *conditions),
-        real_runs=told[0].real_runs,
-    )
-
-
-def _with_comparison(page: Page, question: _Question, compared: Comparison) -> Page:
+def _with_comparison(page: Page, question: _Question, answer: _Answer) -> Page:
+    compared = answer.compared
     view = comparison_view(compared)
     return replace(
         page,
@@ -285,13 +294,13 @@ def _with_comparison(page: Page, question: _Question, compared: Comparison) -> P
         first=view.verdict[:1],
         rest=view.verdict[1:],
         sections=(
-            Section("difference", "How large the difference is", tuple(_figures(question, compared)), ()),
+            Section("difference", "How large the difference is", tuple(_figures(question, answer)), ()),
             Section("tests", "What it rests on", (), view.tables),
         ),
-        commands=tuple(_commands(question)),
+        commands=(TypedCommand("the same in a terminal", _command(question, compared)),),
         listings=(*page.listings, *(one for one in view.listings if one.items)),
         conditions=view.warnings,
-        data={**compared.to_json(), "not_comparable": [one.message for one in question.unlike]},
+        data={**compared.to_json(), "not_comparable": [one.message for one in answer.unlike]},
     )
 
 
@@ -305,34 +314,44 @@ def _banner(compared: Comparison) -> Banner:
     }[compared.verdict]
 
 
-def _figures(question: _Question, compared: Comparison) -> Iterator[Figure]:
-    metric, (a, b) = question.metric, question.sides
+def _figures(question: _Question, answer: _Answer) -> Iterator[Figure]:
+    metric, compared = question.metric, answer.compared
     label = f"difference in {metric}: {compared.a.name} minus {compared.b.name}"
     yield forest([compared], label, title="The difference, with its 95\N{NO-BREAK SPACE}% interval")
     runs = {compared.a.name: compared.a.runs, compared.b.name: compared.b.runs}
     yield thinned(strip(runs, metric, name="sides-strip", title=f"{metric} of every run"))
     if _can_pair(question.sides):
-        table = question.table()
-        groups = {group.name: group.values for group in table.groups(metric, (_SIDE,), drop_missing=True)}
+        table, a, b = read_table(answer.runs), compared.a.name, compared.b.name
+        groups = {group.name: group.values for group in table.groups(metric, (SIDE,), drop_missing=True)}
         counting = Counting(UNIT, "seed", recorded=True)
-        pairs = paired_units(table, (groups[a.name], groups[b.name]), "seed", counting).pairs
-        yield thinned(paired_change(pairs, a.name, b.name, metric))
+        pairs = paired_units(table, (groups[a], groups[b]), "seed", counting).pairs
+        yield thinned(paired_change(pairs, a, b, metric))
 
 
-def _commands(question: _Question) -> Iterator[TypedCommand]:
+def _command(question: _Question, compared: Comparison) -> str:
+    """What answers the same question in a terminal."""
     a, b = question.sides
+    value = question.value if question.is_across else question.metric
+    words = ["isorun", "compare", a.found.study.source, *(["--value", value] if value else [])]
+    by = [] if question.is_across else _differing(a.group, b.group)
+    if by:
+        words += ["--by", ",".join(by), "--a", a.name, "--b", b.name]
+    words += _chosen_labels("--where", a, by)
     if question.is_across:
-        return
-    by = _differing(a.group, b.group)
-    where = [
-        f"--where {shlex.quote(f'{factor}={getattr(a.group.key, factor)}')}"
-        for factor in GROUP_FACTORS
-        if factor not in by and len({str(getattr(one.key, factor)) for one in a.result.groups}) > 1
-    ]
-    words = [
-        *("isorun", "compare", shlex.quote(a.found.study.source), "--value", shlex.quote(question.metric)),
-        *("--by", ",".join(by), "--a", shlex.quote(a.name), "--b", shlex.quote(b.name), *where),
-        *(["--pair", "seed"] if question.pair else []),
-        *([f"--margin {question.margin:g}"] if question.margin else []),
-    ]
-    yield TypedCommand("the same in a terminal", f"{' '.join(words)}{a.found.study.store}")
+        theirs = b.found.study
+        words += ["--baseline", theirs.place or theirs.source]
+        words += ["--baseline-study", theirs.source] if theirs.place else []
+        words += [*_chosen_labels("--baseline-where", b), *(["--anyway"] if question.anyway else [])]
+    words += ["--selection", question.selection] if question.selection else []
+    words += ["--pair", question.pair] if question.pair else []
+    words += ["--margin", repr(question.margin)] if question.margin else []
+    words += ["--drop-missing"] if compared.a.dropped or compared.b.dropped else []
+    return f"{shlex.join(words)}{a.found.study.store}"
+
+
+def _chosen_labels(option: str, side: _GroupSide, left_out: Sequence[str] = ()) -> list[str]:
+    """The labels that tell the group from others of its study."""
+    groups = side.result.groups
+    several = [name for name in GROUP_FACTORS if len({str(getattr(one.key, name)) for one in groups}) > 1]
+    chosen = [f"{name}={side.labels[name]}" for name in several if name not in left_out]
+    return [word for label in chosen for word in (option, label)]

@@ -13,10 +13,11 @@ from starlette.responses import Response, StreamingResponse
 
 from isorun.errors import InputError
 from isorun.registry import Viewer
-from isorun.serving import Door, Who
+from isorun.serving import EVERYONE, Door
 from isorun.serving.gate import viewer_of
 from isorun.serving.kept import AnalysedStudy, ShownStudies
 from isorun.serving.pages import Page
+from isorun.serving.pages.choices import SEVERAL, TABLE, refuse_unknown
 from isorun.serving.pages.following import Followers, told
 from isorun.serving.pages.rendering import STYLE_NAME, as_csv, as_html, as_json, static_file
 from isorun.serving.refusals import Refusal
@@ -48,11 +49,12 @@ class _Asked:
     @classmethod
     def of(cls, request: Request) -> _Asked:
         query = request.query_params
-        return cls(request.path_params, dict(query), tuple(query.getlist("of")), viewer_of(request))
+        said = {word: text for word, text in query.items() if text}
+        return cls(request.path_params, said, tuple(query.getlist(SEVERAL)), viewer_of(request))
 
     @property
     def key(self) -> Hashable:
-        """All that a page depends on beside its studies."""
+        """All that a page depends on beside its studies; its words are known, so that nobody makes up others."""
         return (tuple(sorted(self.names.items())), tuple(sorted(self.query.items())), self.several)
 
 
@@ -93,20 +95,21 @@ def page_doors(shelves: Sequence[AbstractShelf]) -> tuple[list[Door], Callable[[
 
 
 def _door(path: str, answer: Callable[[Request], Response]) -> Door:
-    return Door(path, answer, Who.EVERYONE, plain=True)
+    return Door(path, answer, EVERYONE, plain=True)
 
 
 def _answer(shown: ShownStudies, prepare: Prepare, ending: str) -> Callable[[Request], Response]:
     """What answers a door: the page in one of its forms, made once for all who ask for the same."""
 
     def answer(request: Request) -> Response:
+        refuse_unknown(prepare.__name__, request.query_params, (TABLE,) if ending == ".csv" else ())
         asked = _Asked.of(request)
         prepared = prepare(asked)
 
         def written() -> bytes:
             page = prepared.make()
             if ending == ".csv":
-                return as_csv(page, asked.query.get("table", ""))
+                return as_csv(page, asked.query.get(TABLE, ""))
             return as_json(page) if ending == ".json" else as_html(page)
 
         key = None if prepared.key is None else (prepare.__name__, ending, asked.key, prepared.key)
@@ -142,7 +145,9 @@ class _Pages:
         text = asked.query.get("q", "").strip()[:_LONGEST_SEARCH]
 
         def make() -> Page:
-            page = home_page(self._shown.entries(asked.viewer, text), {**asked.query, "q": text})
+            found, query = self._shown.entries(asked.viewer, text), {**asked.query, "q": text}
+            registry = any(shelf.is_registry for shelf in self._shown.shelves)
+            page = home_page(found, query, asked.viewer.user if registry else None)
             self._load_statistics()
             return page
 
@@ -203,9 +208,13 @@ class _Pages:
 
     def leaderboard(self, asked: _Asked) -> _Prepared:
         """The groups of a study, or of several (`of=SHELF/NAME`, once for each)."""
-        places = asked.several[:_MOST_RANKED] if "shelf" not in asked.names else ()
-        if "shelf" not in asked.names and not places:
-            raise InputError("which studies are ranked is not said", allowed="of=SHELF/NAME, once for each study")
+        places = asked.several
+        if "shelf" in asked.names and places:
+            raise InputError("the groups of one study are ranked here", hint=f"/leaderboard?{SEVERAL}=SHELF/NAME")
+        if "shelf" not in asked.names and not 0 < len(places) <= _MOST_RANKED:
+            what = "too many studies are ranked at once" if places else "which studies are ranked is not said"
+            allowed = f"{SEVERAL}=SHELF/NAME, once for each study, up to {_MOST_RANKED}"
+            raise InputError(what, found=f"{len(places)} named", allowed=allowed)
         revisions = tuple(self._revision_of(one, asked.viewer) for one in places) or (self._revision(asked),)
 
         def make() -> Page:

@@ -7,7 +7,7 @@ from typing import Final
 
 from isorun.report import UNKNOWN, Column, Listing, Section, Table
 from isorun.serving.pages import Page
-from isorun.serving.pages.links import HOME, address, study_address
+from isorun.serving.pages.links import HOME, LOGIN, address, study_address
 from isorun.serving.pages.paging import Paging
 from isorun.serving.shelves import AbstractShelf, ShelfEntry
 
@@ -17,8 +17,11 @@ _A_PAGE: Final = 50
 Found = Sequence[tuple[AbstractShelf, ShelfEntry]]
 
 
-def home_page(entries: Found, query: Mapping[str, str]) -> Page:
-    """The studies that match what is searched for; without a search all."""
+def home_page(entries: Found, query: Mapping[str, str], user: str | None = None) -> Page:
+    """The studies that match what is searched for; without a search all.
+
+    user: of a registry, who logged in, empty where nobody did; None where there is none to log in to.
+    """
     text = query.get("q", "")
     shown = [(shelf, entry) for shelf, entry in entries if not entry.problem]
     paging = Paging.of(len(shown), query, _A_PAGE)
@@ -30,9 +33,9 @@ def home_page(entries: Found, query: Mapping[str, str]) -> Page:
         path=HOME,
         query={"q": text, "page": query.get("page", "")},
         facts=("1 study" if len(entries) == 1 else f"{len(entries)} studies",),
-        first=(_said(shown, text),),
+        first=(_said(shown, text, user),),
         sections=(Section("studies", "Recent studies" if not text else "Found", (), (table,)),) if shown else (),
-        related=paging.links(lambda page: address(HOME, {"q": text, "page": page})),
+        related=(*paging.links(lambda page: address(HOME, {"q": text, "page": page})), *_login(user)),
         listings=tuple(_problems(entries)),
         data={"search": text, "studies": [_plain(shelf, entry) for shelf, entry in entries]},
         further=(_table(shown, "Studies"),),
@@ -40,14 +43,23 @@ def home_page(entries: Found, query: Mapping[str, str]) -> Page:
     )
 
 
-def _said(shown: Found, text: str) -> str:
+def _login(user: str | None) -> tuple[tuple[str, str], ...]:
+    """Where one logs in, or out again."""
+    return () if user is None else ((f"{user}: log out" if user else "log in", LOGIN),)
+
+
+def _said(shown: Found, text: str, user: str | None) -> str:
     if text:
         return f"{len(shown) or 'Nothing'} {'matches' if len(shown) < 2 else 'match'} “{text}”."
-    if not shown:
+    if not shown and user is None:
         return "Nothing is here yet: isorun run makes runs, isorun serve STORE shows those of another store."
-    latest = shown[0][1]
-    when = f", whose latest run began at {_moment(latest.when)}" if latest.when else ""
-    return f"The latest is {latest.name}{when}."
+    if not shown:
+        private = "" if user else "; who logs in also sees what is private"
+        return f"There is no package here that {user or 'everyone'} may see{private}. isorun push gives it one."
+    shelf, latest = shown[0]
+    moment = _moment(latest.when)
+    when = f", pushed at {moment}" if shelf.is_registry else f", whose latest run began at {moment}"
+    return f"The latest is {latest.name}{when if latest.when else ''}."
 
 
 def _moment(when: str) -> str:
@@ -56,7 +68,8 @@ def _moment(when: str) -> str:
 
 def _table(found: Found, title: str) -> Table:
     tiers = any(entry.tier for _, entry in found)
-    titles = ("study", "where", "compares", "runs", "latest run", *(["tier"] if tiers else []))
+    dated = {"pushed" if shelf.is_registry else "latest run" for shelf, _ in found} or {"latest run"}
+    titles = ("study", "where", "compares", "runs", " or ".join(sorted(dated)), *(["tier"] if tiers else []))
     columns = tuple(Column(title, key=title != "runs") for title in titles)
     rows = tuple(
         (
@@ -82,7 +95,8 @@ def _plain(shelf: AbstractShelf, entry: ShelfEntry) -> dict[str, object]:
         "shelf": shelf.name,
         "study": entry.name,
         "runs": entry.runs,
-        "latest_run": entry.when or None,
+        "latest_run": None if shelf.is_registry else entry.when or None,
+        "pushed_at": entry.when if shelf.is_registry else None,
         "address": entry.address or None,
         "tier": entry.tier or None,
         "replicated_by": list(entry.replicated_by),

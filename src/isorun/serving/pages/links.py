@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-__all__ = ["HOME", "LEADERBOARD", "address", "run_address", "study_address"]
+if TYPE_CHECKING:
+    from isorun.serving.shelves import OpenedStudy
+
+__all__ = ["HOME", "LEADERBOARD", "LOGIN", "address", "run_address", "store_option", "study_address"]
 
 HOME = "/home"
 LEADERBOARD = "/leaderboard"
+LOGIN = "/login"
 
 
 def address(
@@ -27,3 +33,8 @@ def study_address(shelf: str, name: str, page: str = "study", **query: str) -> s
 def run_address(shelf: str, name: str, run: str) -> str:
     """The page of a run."""
     return study_address(shelf, name, f"runs/{quote(run, safe='')}")
+
+
+def store_option(study: OpenedStudy) -> str:
+    """How a command that takes a run is told where it is kept; a package says by itself where its runs are."""
+    return f" --store {shlex.quote(study.source)}" if study.entry.address else study.store

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from isorun.analysis.checks.comparable import same_runs
 from isorun.analysis.evidence import Condition
 from isorun.analysis.leaderboards.leaderboard import Leaderboard
 from isorun.analysis.studies.study_result import UNIT, run_table
@@ -23,13 +24,16 @@ from isorun.serving.pages.choices import (
     metric_choice,
     narrowed,
     selection_choice,
+    stated,
 )
 from isorun.serving.pages.links import LEADERBOARD, study_address
 from isorun.serving.pages.study import beside, study_trail
 
 if TYPE_CHECKING:
     from isorun.analysis.studies.group_result import GroupResult
+    from isorun.analysis.studies.study_result import StudyResult
     from isorun.serving.kept import AnalysedStudy
+    from isorun.study.records import RunRecord
 
 __all__ = ["leaderboard_page"]
 
@@ -38,7 +42,6 @@ _MOST_RANKED: Final = 40
 """All pairs are tested: a page does not wait for more."""
 _ABOUT_TABLES: Final = frozenset(("few-runs", "runs-missing", "launch-differs", "no-identical-runs"))
 """Conditions of a report's tables, which say nothing about who is better."""
-_STATE: Final = ("metric", "selection", "approach", "config", "environment", "level")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,12 @@ class _Entrant:
         return len({run.unit for run in self.group.selections[0].runs if metric in run.selected.values})
 
     @property
+    def records(self) -> list[RunRecord]:
+        """The runs of the group, as they are recorded."""
+        own = {run.run_id for run in self.group.selections[0].runs}
+        return [record for record in self.found.study.records if record.run_id in own]
+
+    @property
     def replicators(self) -> str:
         """Who replicated it, as a cell of a table."""
         return "; ".join(self.found.study.entry.replicated_by) or "nobody yet"
@@ -62,7 +71,7 @@ class _Entrant:
 def leaderboard_page(studies: Sequence[AnalysedStudy], query: Mapping[str, str], of: Sequence[str] = ()) -> Page:
     """The groups of these studies by one metric. of: the places of several, after which their entrants are named."""
     first, across = studies[0], bool(of)
-    asked = {name: query[name] for name in _STATE if query.get(name)}
+    asked = stated("leaderboard", query)
     page = Page(
         title="Leaderboard" if across else f"Leaderboard of {first.name}",
         kicker="leaderboard",
@@ -76,8 +85,10 @@ def leaderboard_page(studies: Sequence[AnalysedStudy], query: Mapping[str, str],
         why = "Nothing can be ranked yet: no run has ended, or none logged a metric."
         return replace(page, first=(why,), data={"approaches": []})
     metric = asked_for(asked, "metric", [one.name for one in first.result.metrics], first.result.metrics[0].name)
+    everything = _together([study.result for study in studies if study.result is not None])
+    narrowed(everything, {name: asked[name] for name in asked if name != "metric"})  # refuses what no study has
     entrants, left_out = _entrants(studies, asked, metric, across)
-    page = replace(page, choices=tuple(_choices(first, asked, metric, across)), listings=left_out)
+    page = replace(page, choices=tuple(_choices(everything, asked, metric)), listings=left_out)
     if len(entrants) > _MOST_RANKED:
         why = f"{len(entrants)} entries are too many to be ranked on a page: choose at most {_MOST_RANKED} of them."
         return replace(page, first=(why,), data={"approaches": [], "why": why})
@@ -92,27 +103,47 @@ def leaderboard_page(studies: Sequence[AnalysedStudy], query: Mapping[str, str],
     return _with_board(page, board, several, single)
 
 
-def _choices(first: AnalysedStudy, asked: Mapping[str, str], metric: str, across: bool) -> list[Any]:
-    assert first.result is not None
-    picked = [*metric_choice(first.result, metric), *selection_choice(first.result, asked.get("selection", ""))]
-    return picked if across else [*picked, *factor_choices(first.result, asked)]
+def _together(results: Sequence[StudyResult]) -> StudyResult:
+    """The first result with the groups and selections of all: what an address may ask for."""
+    groups = tuple(group for result in results for group in result.groups)
+    selections = {one.name: one for result in reversed(results) for one in reversed(result.selections)}
+    return replace(results[0], groups=groups, selections=tuple(reversed(selections.values())))
+
+
+def _choices(result: StudyResult, asked: Mapping[str, str], metric: str) -> list[Any]:
+    picked = [*metric_choice(result, metric), *selection_choice(result, asked.get("selection", ""))]
+    return [*picked, *factor_choices(result, asked)]
 
 
 def _entrants(
     studies: Sequence[AnalysedStudy], asked: Mapping[str, str], metric: str, across: bool
 ) -> tuple[list[_Entrant], tuple[Listing, ...]]:
-    found, left_out = [], []
+    found: list[_Entrant] = []
+    left_out = []
     for study in studies:
         if study.result is None or metric not in [one.name for one in study.result.metrics]:
             left_out.append(f"{study.name}: no finished run has a value of {metric}")
             continue
-        factors = {} if across else {name: asked[name] for name in asked if name != "metric"}
-        result = narrowed(study.result, factors)
+        wanted = {name: asked[name] for name in asked if name != "metric"}
+        try:
+            result = narrowed(study.result, wanted)
+        except InputError as error:  # some study has it, and this one has not
+            left_out.append(f"{study.name}: {error.what} ({error.found})")
+            continue
         groups = [group for group in result.groups if group.selections[0].values(metric)]
+        if not groups:
+            said = ", ".join(f"{name} {label}" for name, label in wanted.items())
+            left_out.append(f"{study.name}: no group has a value of {metric}{f' with {said}' if said else ''}")
         for group in groups:
             label = _label(group, groups)
             name = f"{study.name}: {label}" if across and len(groups) > 1 else study.name if across else label
-            found.append(_Entrant(name, study, group))
+            entrant = _Entrant(name, study, group)
+            others = [one for one in found if one.found is not study]
+            twin = next((one for one in others if same_runs(entrant.records, one.records)), None)
+            if twin is None:
+                found.append(entrant)
+            else:
+                left_out.append(f"{name}: runs of it are those of {twin.name}, recorded once")
     return found, ((Listing("Left out", tuple(left_out)),) if left_out else ())
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isorun.analysis.descriptions import description_of_run
 from isorun.analysis.studies.group_result import GroupKey
-from isorun.errors import harmless
+from isorun.errors import NothingRecorded, harmless
 from isorun.report import UNKNOWN, Column, Section, Table, count, memory, seconds, significant
 from isorun.report.environments import description_view
 from isorun.report.figures.curves import run_curve
@@ -17,11 +17,18 @@ from isorun.report.figures.thinning import thinned
 from isorun.report.run_tables import run_tables
 from isorun.report.study_tables import named_rows
 from isorun.serving.pages import Page, TypedCommand
-from isorun.serving.pages.choices import address_of_group, factor_choices, metric_choice, narrowed, selection_choice
-from isorun.serving.pages.links import address, run_address, study_address
+from isorun.serving.pages.choices import (
+    address_of_group,
+    factor_choices,
+    metric_choice,
+    narrowed,
+    selection_choice,
+    stated,
+)
+from isorun.serving.pages.exact import every_run
+from isorun.serving.pages.links import address, run_address, store_option, study_address
 from isorun.serving.pages.paging import Paging
 from isorun.serving.pages.study import beside, study_trail
-from isorun.serving.shelves import not_on_shelf
 
 if TYPE_CHECKING:
     from isorun.analysis.studies.group_result import GroupResult
@@ -31,14 +38,13 @@ if TYPE_CHECKING:
 __all__ = ["run_page", "runs_page"]
 
 _A_PAGE: Final = 100
-_STATE: Final = ("metric", "selection", "approach", "config", "environment", "level")
 _MOST_CURVES: Final = 4
 _LONGEST_LOG: Final = 20_000
 
 
 def runs_page(found: AnalysedStudy, query: Mapping[str, str]) -> Page:
     """Every run with its value, a page at a time, and those that left no result."""
-    asked = {name: query[name] for name in _STATE if query.get(name)}
+    asked = stated("runs", query)
     path = study_address(found.shelf, found.name, "runs")
     page = Page(
         title=f"Runs of {found.name}",
@@ -73,7 +79,7 @@ def runs_page(found: AnalysedStudy, query: Mapping[str, str]) -> Page:
         sections=(Section("runs", "Every run", (), tuple(shown)),),
         related=(*paging.links(lambda number: address(path, {**asked, "page": number})), *page.related),
         data={"study": found.name, "runs": [_listed(record) for record in found.study.records]},
-        further=(every, failed),
+        further=(every_run(result), failed),
     )
 
 
@@ -99,7 +105,9 @@ def run_page(found: AnalysedStudy, run: str, query: Mapping[str, str]) -> Page: 
     """One run: what it gave, how it went, what it was made with, and how to make it again."""
     record = next((one for one in found.study.records if one.run_id == run), None)
     if record is None:
-        raise not_on_shelf(run)
+        raise NothingRecorded(
+            f"the study {found.name} has no such run", found=run[:100], hint="the page of all its runs lists them"
+        )
     attempts = [one for one in found.study.records if one.cell.id == record.cell.id]
     described = description_view(description_of_run(record))
     return Page(
@@ -159,11 +167,10 @@ def _related(found: AnalysedStudy, record: RunRecord) -> Iterator[tuple[str, str
 
 
 def _commands(found: AnalysedStudy, record: RunRecord) -> Iterator[TypedCommand]:
-    """How to make it again; a package says by itself where its runs are."""
-    study = found.study
-    packaged = f" --store {shlex.quote(study.source)}" if study.entry.address else study.store
-    yield TypedCommand("the same run again, compared bit by bit", f"isorun replay {record.run_id}{packaged}")
-    yield TypedCommand("its environment, for a paper", f"isorun env describe {record.run_id}{packaged}")
+    """How to make it again."""
+    store = store_option(found.study)
+    yield TypedCommand("the same run again, compared bit by bit", f"isorun replay {record.run_id}{store}")
+    yield TypedCommand("its environment, for a paper", f"isorun env describe {record.run_id}{store}")
     if record.cell.command[:1] != ("function",):
         yield TypedCommand("what it ran", shlex.join(record.cell.command))
 

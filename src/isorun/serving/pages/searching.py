@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from isorun.errors import NothingRecorded
 from isorun.report import Section
 from isorun.report.figures.thinning import thinned
 from isorun.serving.pages import Page
 from isorun.serving.pages.choices import Choice, asked_for
 from isorun.serving.pages.links import study_address
 from isorun.serving.pages.study import beside, study_trail
-from isorun.serving.shelves import not_on_shelf
 
 if TYPE_CHECKING:
     from isorun.serving.kept import AnalysedStudy
@@ -24,7 +24,7 @@ def searches_page(found: AnalysedStudy, query: Mapping[str, str]) -> Page:
     """One search of the study; the first where none is named."""
     searches = found.result.searches if found.result else {}
     if not searches:
-        raise not_on_shelf("searches")
+        raise NothingRecorded(f"no search was kept with the study {found.name}", hint="its page says what it has")
     name = asked_for(query, "search", searches, next(iter(searches)))
     view = searches[name].view(figures=True)
     options = tuple((one, one or "the only one") for one in searches)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from isorun.analysis.mixed.hypotheses import variance_shares
 from isorun.errors import InputError
 from isorun.questions import mixed_model, power, study_results
+from isorun.registry.index import REPLICATED
 from isorun.report import UNKNOWN, Column, Section, Table, count, significant, style_for
 from isorun.report.figures.effects import shares_figure
 from isorun.report.figures.thinning import thinned
@@ -23,7 +24,9 @@ from isorun.serving.pages.choices import (
     metric_choice,
     narrowed,
     selection_choice,
+    stated,
 )
+from isorun.serving.pages.exact import every_run
 from isorun.serving.pages.links import run_address, study_address
 from isorun.study.cells import Level
 from isorun.study.records import RunState
@@ -36,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["beside", "study_page", "study_trail"]
 
-_STATE: Final = ("metric", "selection", "approach", "config", "environment", "level", "difference")
 _POWER: Final = 0.8
 _FEWEST_SEEDS: Final = 3
 _MOST_FIGURES: Final = 2
@@ -46,7 +48,7 @@ _SHOWN_ELSEWHERE: Final = frozenset({"every-run"})
 
 def study_page(found: AnalysedStudy, query: Mapping[str, str], standing: Status | None = None) -> Page:
     """What the study found, as its report says it, for the metric, selection and groups that are asked for."""
-    asked = {name: query[name] for name in _STATE if query.get(name)}
+    asked = stated("study", query)
     path = study_address(found.shelf, found.name)
     entry = found.study.entry
     page = Page(
@@ -67,7 +69,6 @@ def study_page(found: AnalysedStudy, query: Mapping[str, str], standing: Status 
     result = narrowed(found.result, asked)
     shown = result if result.searches else replace(result, metrics=result.metrics[:1])
     first = headline(result)
-    every = next((table for table in _all_tables(result) if table.name == "every-run"), None)
     return replace(
         page,
         first=first or verdict(result)[:1],
@@ -76,8 +77,13 @@ def study_page(found: AnalysedStudy, query: Mapping[str, str], standing: Status 
         sections=tuple(_sections(shown, asked)),
         listings=listings(result),
         conditions=warnings(result),
-        data={**to_json(result), "address": entry.address or None, "tier": entry.tier or None},
-        further=() if every is None else (every,),
+        data={
+            **to_json(result),
+            "address": entry.address or None,
+            "tier": entry.tier or None,
+            "replicated_by": list(entry.replicated_by),
+        },
+        further=(every_run(result),),
     )
 
 
@@ -107,8 +113,10 @@ def _facts(found: AnalysedStudy) -> Iterator[str]:
         yield f"{count(result.states[RunState.FINISHED], 'run')} finished"
         yield from (f"{number} {state}" for state, number in result.states.items() if number and state != "finished")
         yield count(len(result.groups), "group")
-    if entry.tier:
+    if entry.tier and not (entry.tier == REPLICATED and entry.replicated_by):
         yield entry.tier
+    if entry.replicated_by:
+        yield f"{REPLICATED} by {', '.join(entry.replicated_by)}"
     if entry.address:
         yield entry.address[:19]
 
@@ -134,10 +142,6 @@ def _sections(result: StudyResult, asked: Mapping[str, str]) -> Iterator[Section
         if part.name == "spread":
             yield from _variance(result)
             yield _needed(result, asked)
-
-
-def _all_tables(result: StudyResult) -> Iterator[Table]:
-    yield from (table for part in study_sections(result) for table in part.tables)
 
 
 def _variance(result: StudyResult) -> Iterator[Section]:

@@ -10,8 +10,8 @@ from isorun.analysis.environments import difference_of
 from isorun.report import Section
 from isorun.report.environments import diff_view
 from isorun.serving.pages import Page, TypedCommand
-from isorun.serving.pages.choices import Choice
-from isorun.serving.pages.links import run_address, study_address
+from isorun.serving.pages.choices import Choice, stated
+from isorun.serving.pages.links import run_address, store_option, study_address
 from isorun.serving.pages.study import beside, study_trail
 from isorun.serving.shelves import not_on_shelf
 
@@ -25,7 +25,7 @@ __all__ = ["environments_page"]
 def environments_page(found: AnalysedStudy, query: Mapping[str, str]) -> Page:
     """Two runs by their ids; without any the first and the last that finished."""
     records = found.study.records
-    asked = {side: query[side] for side in ("a", "b") if query.get(side)}
+    asked = stated("environments", query)
     page = Page(
         title="What differs between two environments",
         kicker=found.name,
@@ -40,6 +40,7 @@ def environments_page(found: AnalysedStudy, query: Mapping[str, str]) -> Page:
     b = _run(records, asked["b"]) if "b" in asked else ordered[-1]
     difference = difference_of(a, b)
     view = diff_view(difference)
+    store = store_option(found.study)
     sides = tuple((f"run {one.run_id}", run_address(found.shelf, found.name, one.run_id)) for one in (a, b))
     return replace(
         page,
@@ -49,7 +50,7 @@ def environments_page(found: AnalysedStudy, query: Mapping[str, str]) -> Page:
         choices=(Choice("a", "run", a.run_id), Choice("b", "beside run", b.run_id)),
         related=(*sides, *page.related),
         sections=(Section("differences", "Differences", (), view.tables),) if view.tables else (),
-        commands=(TypedCommand("the same in a terminal", f"isorun env diff {a.run_id} {b.run_id}{found.study.store}"),),
+        commands=(TypedCommand("the same in a terminal", f"isorun env diff {a.run_id} {b.run_id}{store}"),),
         data=difference.to_json(),
     )
 

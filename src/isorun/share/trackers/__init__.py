@@ -35,6 +35,7 @@ __all__ = [
     "TrackedRun",
     "TrackedSeries",
     "WrittenRuns",
+    "left_out_times",
     "number_of",
     "opened_tracker",
     "plain_json",
@@ -100,7 +101,8 @@ class TrackedRun:
     ended: microseconds since 1970; None where they are not known. params: as JSON. results: final values that the
     tracker was given as such, beside the last ones of the series. directions: which way metrics are better, where the
     tracker says so. commit: of the code, where it is known. left_out: what was logged and a record has no place for
-    (images, artifacts), each named.
+    (images, artifacts), each named. artifacts_at: where the tracker keeps files of the run, without passwords; it is
+    no part of its content.
     """
 
     key: tuple[str, ...]
@@ -118,6 +120,7 @@ class TrackedRun:
     host: str = ""
     commit: str = ""
     left_out: tuple[str, ...] = ()
+    artifacts_at: str = ""
 
     def content(self) -> str:
         """A digest of all of it: another one says that the run grew, or was changed, since it was read."""
@@ -144,13 +147,15 @@ class Chosen:
 
     experiments: by name or number; all where none is named. python: the interpreter that has the tracker's own
     package, for those that can only be read or written by it; this one where none is named.
-    metrics, params: of a table whose columns do not say what they are.
+    metrics, params: of a table whose columns do not say what they are. deleted: those, too, that were deleted in the
+    tracker and are still there.
     """
 
     experiments: tuple[str, ...] = ()
     python: str = ""
     metrics: tuple[str, ...] = ()
     params: tuple[str, ...] = ()
+    deleted: bool = False
 
     def only(self, known: Mapping[str, str], what: str, place: str) -> set[str]:
         """The chosen among what is there, by number and name; InputError names what there is."""
@@ -168,13 +173,20 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class WrittenRuns:
-    """What an export left. left_out: what the tracker has no place for, by what it is and in how many runs."""
+    """What an export left.
+
+    runs, points: that were written. left_out: what the tracker has no place for, by what it is and in how many runs.
+    there: runs that the tracker had already, which were not written again. beside: runs that were written though the
+    tracker has one of the same key, since that one is half written or says something else.
+    """
 
     place: str
     runs: int
     points: int
     left_out: Mapping[str, int] = field(default_factory=dict)
     next_step: str = ""
+    there: int = 0
+    beside: int = 0
 
 
 class AbstractTracker(abc.ABC):
@@ -186,23 +198,34 @@ class AbstractTracker(abc.ABC):
     - Reading changes nothing, and executes and unpickles nothing, whatever a file holds. What is damaged is an
       IsorunError that names the file, or, where only the end of a run's file is torn, a run whose `left_out` says so.
     - Every value, parameter, tag and time is given as it was logged, times to the microsecond; NaN and infinities too.
-      What has no place in a run is named in `left_out`.
+      What has no place in a run is named in `left_out`, and what is given as no run is counted (`pass_over`).
     - A run has the same key wherever its files lie and whatever else is there; no two runs have the same one.
     - The same files give the same runs, in the same order; a place where there is nothing to read is an IsorunError
       that says what was looked for.
     - What `write` wrote, `read` gives back: values, parameters, tags, names, states and times; and nothing that is
-      there already is overwritten.
+      there already is overwritten. A run that is there already is not written a second time: it is counted (`there`),
+      or an IsorunError says that the place is taken.
     """
 
     name: ClassVar[str]
     where_hint: ClassVar[str]
     """How a place of this tracker is written, for messages."""
     writes: ClassVar[bool] = False
+    keeps_deleted: ClassVar[bool] = False
+    """Whether runs that were deleted there can still be read, by who asks for them."""
 
     def __init__(self, where: str) -> None:
         self.where = where
         self.notes: list[str] = []
-        """What is to be told of the place as a whole, once it was read: runs that were deleted there, say."""
+        """What is to be told of the place as a whole, once it was read: what it does not tell of its runs, say."""
+        self.not_taken: dict[str, int] = {}
+        """What is there and was not given as a run, once it was read: by what it is, how many."""
+
+    def pass_over(self, what: str, count: int, why: str = "left out") -> None:
+        """Note that so many of something were not given as runs."""
+        if count:
+            self.not_taken[what] = self.not_taken.get(what, 0) + count
+            self.notes.append(f"{what}: {count:,} {why}")
 
     @property
     def place(self) -> str:
@@ -285,6 +308,11 @@ def number_of(value: Any) -> float | None:
         except OverflowError:
             return None
     return _WORDS.get(value) if isinstance(value, str) else None
+
+
+def left_out_times(what: str, count: int) -> str:
+    """What was left out of a run, and how often."""
+    return what if count == 1 else f"{what} ({count:,} times)"
 
 
 def plain_json(value: Any, deepest: int = 20) -> Any:

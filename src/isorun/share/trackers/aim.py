@@ -17,6 +17,7 @@ from isorun.share.trackers import (
     Chosen,
     GrowingSeries,
     TrackedRun,
+    left_out_times,
     number_of,
     shown_where,
 )
@@ -47,13 +48,21 @@ class Aim(AbstractTracker):
 
 def _run(row: Mapping[str, Any]) -> TrackedRun:
     axes: dict[str, GrowingSeries] = {}
+    left_out = [str(item) for item in row["left_out"]]
     for name, steps, times, values in row["series"]:
-        axis = axes[name] = GrowingSeries()
+        axis, wrong = GrowingSeries(), 0
         for step, time, value in zip(steps, times, values, strict=True):
             number, moment = number_of(value), number_of(time)
-            if number is not None:
+            if number is None:
+                wrong += 1
+            else:
                 axis.add(number_of(step) or 0.0, None if moment is None else round(moment * MICROSECONDS), number)
+        axes |= {name: axis} if axis.values else {}
+        if wrong:
+            left_out.append(left_out_times(f"a value of {name} that is no number", wrong))
+    left_out += [f"what Aim itself noted as {name}" for name in row["params"] if name.startswith("__")]
     words = {"aim.description": row["description"]} if row["description"] else {}
+    words |= {"aim.archived": "true"} if row.get("archived") else {}
     return TrackedRun(
         key=(str(row["run"]),),
         experiment=str(row["experiment"]),
@@ -64,7 +73,7 @@ def _run(row: Mapping[str, Any]) -> TrackedRun:
         params=_params(row["params"]),
         tags={**dict.fromkeys(row["tags"], ""), **words},
         series={name: axis.series() for name, axis in axes.items()},
-        left_out=tuple(row["left_out"]),
+        left_out=tuple(left_out),
     )
 
 

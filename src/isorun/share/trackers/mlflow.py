@@ -10,7 +10,7 @@ import math
 import sqlite3
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -29,13 +29,15 @@ from isorun.share.trackers.foreign_files import asked_database, has_tables
 from isorun.share.trackers.mlflow_writing import ADDED_TAGS, fine_again, restored, write_by_client
 from isorun.study.records import RunState
 
-__all__ = ["Mlflow", "states_of_mlflow", "tracked_run"]
+__all__ = ["Mlflow", "artifacts_elsewhere", "as_logged", "named_artifacts", "states_of_mlflow", "tracked_run"]
 
 _MILLI: Final = 1_000
 _LARGEST: Final = sys.float_info.max
 _TABLES: Final = ("experiments", "runs", "metrics", "params", "tags")
 _AT_ONCE: Final = 200
 _ARTIFACTS_TOLD: Final = 20
+DELETED: Final = "mlflow.lifecycleStage"
+"""The tag of runs that were deleted, and were asked for all the same; MLflow has no tag of that name."""
 _SERVED: Final = ("postgresql", "postgres", "mysql", "mssql", "databricks")
 
 
@@ -45,9 +47,10 @@ class Mlflow(AbstractTracker):
     name = "mlflow"
     where_hint = "mlflow:sqlite:///mlflow.db, mlflow:mlruns or mlflow:http://HOST:5000"
     writes = True
+    keeps_deleted = True
 
     def read(self, chosen: Chosen) -> Iterator[TrackedRun]:
-        """The runs that were not deleted, by experiment and in the order in which they began."""
+        """The runs, by experiment and in the order in which they began; those that were deleted where it is asked."""
         scheme = self.where.partition(":")[0].lower()
         if scheme in ("http", "https"):
             from isorun.share.trackers.mlflow_server import read_server  # noqa: PLC0415  only of a server
@@ -67,6 +70,13 @@ class Mlflow(AbstractTracker):
             yield from read_folder(path, self, chosen)
             return
         yield from _read_database(path / "mlflow.db" if path.is_dir() else path, self, chosen)
+
+    def count_deleted(self, deleted: int, chosen: Chosen) -> None:
+        """Tell how many runs are deleted, and what became of them."""
+        if not chosen.deleted:
+            self.pass_over("runs that were deleted in MLflow", deleted, "left out; --deleted takes them, too")
+        elif deleted:
+            self.notes.append(f"runs that were deleted in MLflow: {deleted:,} among these, as --deleted says")
 
     def write(self, runs: Iterable[TrackedRun], chosen: Chosen) -> WrittenRuns:
         """New runs in the database, folder or server there, made by MLflow's client."""
@@ -106,10 +116,16 @@ def tracked_run(
     tags: Mapping[str, str],
     points: Mapping[str, GrowingSeries],
     left_out: Iterable[str] = (),
+    uri: object = "",
+    is_deleted: bool = False,
 ) -> TrackedRun:
-    """A run of MLflow from what its database, files and server all know. times: its begin and end in milliseconds."""
+    """A run of MLflow from what its database, files and server all know. times: its begin and end in milliseconds.
+
+    uri: where its artifacts are.
+    """
     state, reason = states_of_mlflow(status)
     own, kept = restored(tags)
+    own = {**own, **({DELETED: "deleted"} if is_deleted else {})}
     started, ended = (time * _MILLI if isinstance(time, int) and time > 0 else None for time in times)
     found = TrackedRun(
         key=(run_id,),
@@ -124,6 +140,7 @@ def tracked_run(
         series={key: axis.series() for key, axis in points.items()},
         commit=own.get("mlflow.source.git.commit", ""),
         left_out=tuple(left_out),
+        artifacts_at=shown_where(str(uri or "")),
     )
     try:
         return _as_exported(found, kept) if kept else found
@@ -170,17 +187,20 @@ def _read_database(path: Path, tracker: Mlflow, chosen: Chosen) -> Iterator[Trac
     shown = shown_where(str(path))
     with asked_database(path, "MLflow's database") as database:
         has_tables(database, _TABLES, shown, "MLflow", tracker.where_hint)
-        names = {str(number): str(name) for number, name in _rows(database, "experiment_id, name", "experiments")}
+        experiments = _rows(database, "experiment_id, name, lifecycle_stage", "experiments")
+        names = {str(number): str(name) for number, name, _ in experiments}
+        gone = {str(number) for number, _, stage in experiments if stage == "deleted"}
         wanted = chosen.only(names, "experiment", shown)
         deleted = 0
         found = []
         columns = "run_uuid, name, user_id, status, start_time, end_time, lifecycle_stage, artifact_uri, experiment_id"
         for row in _rows(database, columns, "runs"):
             if str(row[-1]) in wanted:
-                deleted += row[6] == "deleted"
-                found += [row] if row[6] != "deleted" else []
-        if deleted:
-            tracker.notes.append(f"{deleted} runs that were deleted in MLflow are left out")
+                is_deleted = row[6] == "deleted" or str(row[-1]) in gone
+                deleted += is_deleted
+                found += [(*row[:6], is_deleted, *row[7:])] if chosen.deleted or not is_deleted else []
+        tracker.count_deleted(deleted, chosen)
+        tracker.pass_over("traces of MLflow's", _traces(database, wanted), "left out, which are no part of a run")
         found.sort(key=lambda row: (row[-1] or 0, row[4] or 0, str(row[0])))
         for place in range(0, len(found), _AT_ONCE):
             yield from _runs_of(database, found[place : place + _AT_ONCE], names)
@@ -196,7 +216,7 @@ def _runs_of(
     ids = [row[0] for row in rows]
     points, params, tags = _points(database, ids), _texts(database, "params", ids), _texts(database, "tags", ids)
     beside = _beside(database, ids)
-    for run_id, name, user, status, start, end, _, uri, experiment in rows:
+    for run_id, name, user, status, start, end, is_deleted, uri, experiment in rows:
         own = tags.get(run_id, {})
         yield tracked_run(
             run_id=str(run_id),
@@ -208,6 +228,8 @@ def _runs_of(
             tags={**({"mlflow.user": user} if user and "mlflow.user" not in own else {}), **own},
             points=points.get(run_id, {}),
             left_out=(*_artifacts(uri, str(run_id)), *beside.get(run_id, ())),
+            uri=uri,
+            is_deleted=is_deleted,
         )
 
 
@@ -227,12 +249,22 @@ def _points(database: sqlite3.Connection, ids: list[str]) -> dict[str, dict[str,
         axis = axes.get(key)
         if axis is None:
             axis = axes[key] = GrowingSeries()
-        if is_nan:
-            value = math.nan  # noqa: PLW2901
-        elif abs(value) == _LARGEST:
-            value = math.copysign(math.inf, value)  # noqa: PLW2901
-        axis.add(step, time * _MILLI, value)
+        axis.add(step, time * _MILLI, math.nan if is_nan else as_logged(value))
     return found
+
+
+def as_logged(value: float) -> float:
+    """The value that was logged, of the one that MLflow keeps in its place."""
+    return math.copysign(math.inf, value) if abs(value) == _LARGEST else value
+
+
+def _traces(database: sqlite3.Connection, experiments: Collection[str]) -> int:
+    """How many traces newer databases have of these experiments."""
+    asked = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'trace_info'"
+    if not database.execute(asked).fetchone()[0]:
+        return 0
+    rows = database.execute("SELECT experiment_id, count(*) FROM trace_info GROUP BY experiment_id").fetchall()
+    return sum(count for number, count in rows if str(number) in experiments)
 
 
 def _texts(database: sqlite3.Connection, table: str, ids: list[str]) -> dict[str, dict[str, str]]:
@@ -263,13 +295,30 @@ def _beside(database: sqlite3.Connection, ids: list[str]) -> dict[str, list[str]
 
 def _artifacts(uri: object, run_id: str) -> Iterator[str]:
     """The names of artifacts that lie in the folder of this run; what else an address may name is not looked at."""
-    path = Path(str(uri or "").removeprefix("file://"))
+    elsewhere = artifacts_elsewhere(uri)
+    if elsewhere:
+        yield elsewhere
+        return
+    path = Path(unquote(urlsplit(str(uri)).path) if str(uri).startswith("file:") else str(uri or ""))
     if path.parts[-2:] != (run_id, "artifacts"):
         return
     try:
         names = sorted(item.name for item in path.iterdir())
     except OSError:
         return
+    yield from named_artifacts(names)
+
+
+def artifacts_elsewhere(uri: object) -> str:
+    """What is said of artifacts that no folder of this machine holds; empty where one may."""
+    scheme, colon, _ = str(uri or "").partition(":")
+    if not colon or scheme.lower() == "file" or not scheme.isascii() or "/" in scheme:
+        return ""
+    return f"its artifacts, if it has any ({scheme}:…, which is not looked into; every record has the address)"
+
+
+def named_artifacts(names: Sequence[str]) -> Iterator[str]:
+    """The first of these names, and how many more there are."""
     yield from (f"the artifact {name}" for name in names[:_ARTIFACTS_TOLD])
     if len(names) > _ARTIFACTS_TOLD:
         yield f"{len(names) - _ARTIFACTS_TOLD} more artifacts"

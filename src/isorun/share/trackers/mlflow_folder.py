@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from isorun.errors import InputError
 from isorun.share.trackers import Chosen, GrowingSeries, TrackedRun, shown_where
 from isorun.share.trackers.foreign_files import plain_files, refuse_missing, small_text
-from isorun.share.trackers.mlflow import tracked_run
+from isorun.share.trackers.mlflow import artifacts_elsewhere, tracked_run
 from isorun.sources.trackers import mlflow_row
 
 if TYPE_CHECKING:
@@ -20,43 +20,62 @@ if TYPE_CHECKING:
 __all__ = ["read_folder"]
 
 _META: Final = "meta.yaml"
+_TRASH: Final = ".trash"
+"""Where MLflow moves experiments that are deleted."""
 _LINE: Final = re.compile(r"([A-Za-z_]\w*):(?: (.*))?")
 
 
 def read_folder(folder: Path, tracker: Mlflow, chosen: Chosen) -> Iterator[TrackedRun]:
-    """The runs of all experiments there, those that were deleted left out."""
+    """The runs of all experiments there; those that were deleted where it is asked."""
     refuse_missing(folder, "the folder of MLflow")
-    experiments = {}
-    for path in sorted(folder.iterdir()):
-        if path.is_dir() and not path.is_symlink() and (path / _META).is_file() and path.name != "models":
-            experiments[path.name] = str(_meta(path / _META).get("name", path.name))
-    if not experiments:
+    kept, gone = _experiments(folder), _experiments(folder / _TRASH)
+    if not kept and not gone:
         raise InputError(
             f"there is no experiment of MLflow in {shown_where(str(folder))}",
             found="no folder with a meta.yaml",
             allowed=tracker.where_hint,
         )
-    wanted = chosen.only(experiments, "experiment", shown_where(str(folder)))
-    for number in sorted(wanted, key=lambda one: (len(one), one)):
-        found, deleted = [], 0
-        for path in sorted((folder / number).iterdir()):
-            if path.is_dir() and not path.is_symlink() and (path / _META).is_file():
-                meta = _meta(path / _META)
-                is_deleted = meta.get("lifecycle_stage") == "deleted"
-                deleted += is_deleted
-                found += [] if is_deleted or "run_id" not in meta else [(path, meta)]
-        if deleted:
-            tracker.notes.append(f"{deleted} runs that were deleted in MLflow are left out")
-        for path, meta in sorted(found, key=lambda item: (_whole(item[1].get("start_time")) or 0, item[0].name)):
-            yield _run(path, meta, experiments[number])
+    names = {path.name: str(_meta(path / _META).get("name", path.name)) for path in (*gone, *kept)}
+    wanted = chosen.only(names, "experiment", shown_where(str(folder)))
+    deleted = damaged = 0
+    for experiment in sorted((*kept, *gone), key=lambda one: (len(one.name), one.name)):
+        if experiment.name not in wanted:
+            continue
+        found = []
+        for path in sorted(experiment.iterdir()):
+            if not path.is_dir() or path.is_symlink():
+                continue
+            meta = _meta(path / _META) if (path / _META).is_file() else {}
+            is_deleted = experiment in gone or meta.get("lifecycle_stage") == "deleted"
+            if "run_id" not in meta:
+                damaged += any((path / part).is_dir() for part in ("metrics", "params"))
+                continue
+            deleted += is_deleted
+            found += [(path, meta, is_deleted)] if chosen.deleted or not is_deleted else []
+        for path, meta, is_deleted in sorted(
+            found, key=lambda item: (_whole(item[1].get("start_time")) or 0, item[0].name)
+        ):
+            yield _run(path, meta, names[experiment.name], is_deleted=is_deleted)
+    tracker.count_deleted(deleted, chosen)
+    tracker.pass_over("folders of runs without a meta.yaml that names one", damaged)
 
 
-def _run(folder: Path, meta: dict[str, str], experiment: str) -> TrackedRun:
+def _experiments(folder: Path) -> list[Path]:
+    """The folders of experiments there; that of models is none."""
+    if not folder.is_dir() or folder.is_symlink():
+        return []
+    paths = [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.is_symlink()]
+    return [path for path in paths if (path / _META).is_file() and path.name != "models"]
+
+
+def _run(folder: Path, meta: dict[str, str], experiment: str, *, is_deleted: bool) -> TrackedRun:
     texts = {
         kind: {_name(path, folder / kind): small_text(path).removesuffix("\n") for path in plain_files(folder / kind)}
         for kind in ("params", "tags")
     }
     left_out = [f"the artifact {_name(path, folder / 'artifacts')}" for path in plain_files(folder / "artifacts")]
+    elsewhere = artifacts_elsewhere(meta.get("artifact_uri"))
+    left_out += [elsewhere] if elsewhere else []
     points: dict[str, GrowingSeries] = {}
     for path in plain_files(folder / "metrics"):
         name = _name(path, folder / "metrics")
@@ -67,6 +86,8 @@ def _run(folder: Path, meta: dict[str, str], experiment: str) -> TrackedRun:
                 left_out.append(f"line {number} of the metric {name}, which is no value")
                 continue
             axis.add(row[2], round(row[0] * 1_000_000), row[1])
+        if not axis.values:
+            left_out.append(f"the metric {name}, whose file has no value")
     status = _whole(meta.get("status"))
     return tracked_run(
         run_id=meta["run_id"],
@@ -78,6 +99,8 @@ def _run(folder: Path, meta: dict[str, str], experiment: str) -> TrackedRun:
         tags=texts["tags"],
         points={name: axis for name, axis in points.items() if axis.values},
         left_out=left_out,
+        uri=meta.get("artifact_uri"),
+        is_deleted=is_deleted,
     )
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlencode, urlsplit
 
 from isorun.errors import InputError
-from isorun.share.trackers import Chosen, GrowingSeries, TrackedRun, number_of
-from isorun.share.trackers.mlflow import tracked_run
+from isorun.share.trackers import Chosen, GrowingSeries, TrackedRun, left_out_times, number_of
+from isorun.share.trackers.mlflow import as_logged, named_artifacts, tracked_run
 
 if TYPE_CHECKING:
     from isorun.share.trackers.mlflow import Mlflow
@@ -33,12 +33,23 @@ _LONGEST_ANSWER: Final = 1 << 30
 def read_server(tracker: Mlflow, chosen: Chosen) -> Iterator[TrackedRun]:
     """The runs of the chosen experiments."""
     with closing(_Server(tracker)) as server:
-        found = server.pages("POST", "experiments/search", {"max_results": _PAGE}, "experiments")
-        names = {str(item["experiment_id"]): str(item["name"]) for item in found}
+        asked = {"max_results": _PAGE, "view_type": "ALL"}
+        found = {
+            str(item.get("experiment_id")): item
+            for item in server.pages("POST", "experiments/search", asked, "experiments")
+        }
+        names = {number: str(item.get("name", number)) for number, item in found.items()}
+        deleted = 0
         for number in sorted(chosen.only(names, "experiment", tracker.place), key=lambda one: (len(one), one)):
-            asked = {"experiment_ids": [number], "max_results": _PAGE, "order_by": ["attributes.start_time ASC"]}
-            for item in server.pages("POST", "runs/search", asked, "runs"):
-                yield _run(server, item, names[number])
+            for item in server.runs(number):
+                is_deleted = "deleted" in (
+                    found[number].get("lifecycle_stage"),
+                    _of(item, "info").get("lifecycle_stage"),
+                )
+                deleted += is_deleted
+                if chosen.deleted or not is_deleted:
+                    yield server.told(item, names[number], is_deleted=is_deleted)
+        tracker.count_deleted(deleted, chosen)
 
 
 class _Server:
@@ -68,6 +79,35 @@ class _Server:
             token = str(answer.get("next_page_token") or "")
             if not token:
                 return
+
+    def runs(self, experiment: str) -> Iterator[Mapping[str, Any]]:
+        """All runs of an experiment, those that were deleted included."""
+        asked = {
+            "experiment_ids": [experiment],
+            "max_results": _PAGE,
+            "order_by": ["attributes.start_time ASC"],
+            "run_view_type": "ALL",
+        }
+        return self.pages("POST", "runs/search", asked, "runs")
+
+    def told(self, item: Mapping[str, Any], experiment: str, *, is_deleted: bool) -> TrackedRun:
+        """The run; InputError where the answer is none that MLflow gives."""
+        try:
+            return _run(self, item, experiment, is_deleted=is_deleted)
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise InputError(
+                f"{self._place} tells of a run in a way that MLflow does not",
+                found=f"{type(error).__name__}: {error}"[:200],
+                hint="check the address: it is the one that mlflow.set_tracking_uri has",
+            ) from None
+
+    def artifacts(self, run_id: str) -> list[str]:
+        """What the run has in the server's store of files, as it is left out."""
+        try:
+            found = [str(item.get("path")) for item in self.pages("GET", "artifacts/list", {"run_id": run_id}, "files")]
+        except InputError as refused:
+            return [f"its artifacts, which the server does not list ({refused.found.partition(' ')[0]})"]
+        return list(named_artifacts(sorted(found)))
 
     def _ask(self, method: str, what: str, asked: dict[str, Any]) -> dict[str, Any]:
         path, body = f"{self._path}{what}", None
@@ -115,19 +155,32 @@ def _whole(value: Any) -> int | None:
     return int(value) if value else None
 
 
-def _run(server: _Server, item: Mapping[str, Any], experiment: str) -> TrackedRun:
-    info, data = item.get("info", {}), item.get("data", {})
+def _of(item: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = item.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _run(server: _Server, item: Mapping[str, Any], experiment: str, *, is_deleted: bool) -> TrackedRun:
+    info, data = _of(item, "info"), _of(item, "data")
     run_id = str(info.get("run_id") or info.get("run_uuid"))
     points: dict[str, GrowingSeries] = {}
+    left_out = server.artifacts(run_id)
     for metric in data.get("metrics", []):
-        key = str(metric["key"])
-        axis = points[key] = GrowingSeries()
+        key, wrong = str(metric["key"]), 0
+        axis = GrowingSeries()
         asked = {"run_id": run_id, "metric_key": key, "max_results": _HISTORY}
         for point in server.pages("GET", "metrics/get-history", asked, "metrics"):
             value = number_of(point.get("value", 0.0))
-            if value is not None:
-                axis.add(float(point.get("step", 0)), int(point.get("timestamp", 0)) * 1_000, value)
-    sets = [entry.get("dataset", {}) for entry in item.get("inputs", {}).get("dataset_inputs", [])]
+            if value is None:
+                wrong += 1
+            else:
+                axis.add(float(point.get("step", 0)), int(point.get("timestamp", 0)) * 1_000, as_logged(value))
+        points |= {key: axis} if axis.values else {}
+        if wrong or not axis.values:
+            left_out.append(left_out_times(f"a value of the metric {key} that is no number", wrong or 1))
+    sets = [entry.get("dataset", {}) for entry in _of(item, "inputs").get("dataset_inputs", [])]
+    left_out += [f"the data set {one.get('name')} ({one.get('digest')})" for one in sets]
+    left_out += [f"the model {one.get('model_id')}" for one in _of(item, "outputs").get("model_outputs", [])]
     return tracked_run(
         run_id=run_id,
         experiment=experiment,
@@ -137,5 +190,7 @@ def _run(server: _Server, item: Mapping[str, Any], experiment: str) -> TrackedRu
         params={str(one["key"]): str(one.get("value", "")) for one in data.get("params", [])},
         tags={str(one["key"]): str(one.get("value", "")) for one in data.get("tags", [])},
         points=points,
-        left_out=(f"the data set {one.get('name')} ({one.get('digest')})" for one in sets),
+        left_out=left_out,
+        uri=info.get("artifact_uri"),
+        is_deleted=is_deleted,
     )

@@ -35,24 +35,29 @@ _STATUS: Final = {RunState.FINISHED: "FINISHED", RunState.FAILED: "FAILED", None
 
 
 def write_by_client(tracker: Mlflow, runs: Iterable[TrackedRun], chosen: Chosen) -> WrittenRuns:
-    """New runs, each with a new id of MLflow's."""
-    left_out: Counter[str] = Counter()
-    counted: Counter[str] = Counter()
-    rows = _rows(runs, tracker.where, left_out, counted)
+    """New runs, each with a new id of MLflow's; those that an export wrote there before are left as they are."""
+    told: list[tuple[int, tuple[str, ...]]] = []
+    rows = _rows(runs, tracker.where, told)
     asked = asked_of_package("mlflow", "mlflow_writing.py", arguments=[], rows=rows, python=chosen.python)
-    answers = sum(1 for _ in asked)
-    return WrittenRuns(
-        tracker.place, answers, counted["points"], left_out, f"mlflow ui --backend-store-uri {tracker.place[7:]}"
-    )
+    left_out: Counter[str] = Counter()
+    states: Counter[str] = Counter()
+    points = 0
+    for place, answer in enumerate(asked):  # an answer for each run, in their order
+        states[answer["as"]] += 1
+        if answer["as"] != "there":
+            points += told[place][0]
+            left_out.update(told[place][1])
+    written = states.total() - states["there"]
+    shown = f"mlflow ui --backend-store-uri {tracker.place[7:]}"
+    return WrittenRuns(tracker.place, written, points, left_out, shown, states["there"], states["beside"])
 
 
 def _rows(
-    runs: Iterable[TrackedRun], where: str, left_out: Counter[str], counted: Counter[str]
+    runs: Iterable[TrackedRun], where: str, told: list[tuple[int, tuple[str, ...]]]
 ) -> Iterator[Mapping[str, Any]]:
     yield {"place": where if "://" in where or where.startswith("file:") or "." not in where else f"sqlite:///{where}"}
     for run in runs:
-        counted["points"] += run.points
-        left_out.update(_lost(run))
+        told.append((run.points, tuple(_lost(run))))
         yield _row(run)
 
 
@@ -85,6 +90,7 @@ def _row(run: TrackedRun) -> dict[str, Any]:
     typed = {name: plain_json(value) for name, value in run.params.items() if not isinstance(value, str)}
     kept = {
         "key": list(run.key),
+        "content": run.content(),
         "state": "running" if run.state is None else str(run.state),
         "reason": run.reason,
         "host": run.host,
@@ -100,6 +106,8 @@ def _row(run: TrackedRun) -> dict[str, Any]:
     text = json.dumps({name: value for name, value in kept.items() if value})
     pieces = {f"{KEPT_TAG}.{place // _PIECE}": text[place : place + _PIECE] for place in range(0, len(text), _PIECE)}
     return {
+        "key": kept["key"],
+        "content": kept["content"],
         "experiment": run.experiment,
         "name": run.name,
         "start": None if run.started is None else run.started // 1_000,

@@ -78,9 +78,9 @@ class Optuna(AbstractTracker):
                 hint="optuna.copy_study to sqlite:///copy.db, then isorun import optuna:sqlite:///copy.db",
             )
         refuse_missing(path, "the storage of Optuna")
-        studies = _journal(path) if _is_text(path) else _database(path, self.where_hint)
+        studies = _journal(path, self) if _is_text(path) else _database(path, self.where_hint)
         wanted = chosen.only({study.name: study.name for study in studies}, "study", self.place)
-        waiting = 0
+        waiting = empty = 0
         for study in studies:
             if study.name in wanted:
                 for trial in sorted(study.trials.values(), key=lambda one: one.number):
@@ -88,8 +88,9 @@ class Optuna(AbstractTracker):
                         waiting += 1
                     else:
                         yield _run(study, trial)
-        if waiting:
-            self.notes.append(f"{waiting} trials that wait in Optuna's queue are no runs yet")
+                empty += not study.trials
+        self.pass_over("trials that wait in Optuna's queue", waiting, "left out: they are no runs yet")
+        self.pass_over("studies without a trial", empty)
 
 
 def _run(study: _Kept, trial: _Trial) -> TrackedRun:
@@ -116,6 +117,7 @@ def _run(study: _Kept, trial: _Trial) -> TrackedRun:
         series={names[0]: reported.series()} if reported.values else {},
         results={names[place]: value for place, value in sorted(trial.values.items()) if place < len(names)},
         directions=dict(zip(names, study.directions, strict=False)),
+        left_out=tuple(f"the value of objective {place}" for place in sorted(trial.values) if place >= len(names)),
     )
 
 
@@ -194,7 +196,7 @@ def _number(value: object, kind: object) -> float:
     return words[str(kind)] if str(kind) in words else math.nan if value is None else float(str(value))
 
 
-def _journal(path: Path) -> list[_Kept]:
+def _journal(path: Path, tracker: Optuna) -> list[_Kept]:
     studies: dict[int, _Kept] = {}
     trials: dict[int, _Trial] = {}
     shown, removed, number = shown_where(str(path)), 0, 0
@@ -203,7 +205,9 @@ def _journal(path: Path) -> list[_Kept]:
             for line in lines:
                 number += 1
                 if not line.endswith("\n"):
-                    break  # somebody is just writing it
+                    # Somebody is just writing it, or the file was cut there.
+                    tracker.pass_over("lines of the journal that are not whole yet", 1)
+                    break
                 entry = json.loads(line)
                 if entry["op_code"] == 0:
                     better = [_BETTER.get(item, "") for item in entry["directions"]]
@@ -219,6 +223,7 @@ def _journal(path: Path) -> list[_Kept]:
         raise InputError(
             f"{shown} is no journal of Optuna", found=f"line {number}: {type(error).__name__}: {error}"[:200]
         ) from None
+    tracker.pass_over("studies that were deleted in Optuna", removed)
     return list(studies.values())
 
 

@@ -65,7 +65,8 @@ def asked_of_package(
         if process.returncode == _MISSING:
             if python:
                 raise InputError(f"{python} has no package {package!r}", hint=f"{python} -m pip install {package}")
-            raise MissingExtra(package, package, f"{program.partition('_')[2].removesuffix('.py')} with {package}")
+            purpose = f"{program.partition('_')[2].removesuffix('.py')} with {package}"
+            raise MissingExtra(package, package, purpose, f"--python PATH, an interpreter that has {package}")
         if process.returncode:
             words.seek(0)
             raise InputError(f"{package} failed", found=_last_words(words.read()))

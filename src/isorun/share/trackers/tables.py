@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from isorun.analysis.evidence import some
 from isorun.errors import InputError, MissingExtra, known_names
 from isorun.share.trackers import (
     AbstractTracker,
@@ -70,7 +71,13 @@ _STATES: Final = {
     "pruned": RunState.INTERRUPTED,
     "interrupted": RunState.INTERRUPTED,
     "timed-out": RunState.TIMED_OUT,
+    "success": RunState.FINISHED,
+    "succeeded": RunState.FINISHED,
+    "done": RunState.FINISHED,
+    "error": RunState.FAILED,
 }
+_GOING: Final = ("running", "scheduled", "pending", "waiting", "queued")
+"""Words for runs that have not ended."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _Row = Mapping[str, Any]
 
@@ -95,8 +102,11 @@ class _Tables(AbstractTracker):
             path = table
         rows = list(self._rows(path))
         points = _points(self._rows(values), shown_where(str(values))) if values and values.is_file() else {}
+        if values and not values.is_file():
+            self.notes.append(f"there is no {values.name}, so that no run has a series: final values alone are there")
         reading = _Reading(rows, chosen, shown_where(str(path)))
         runs = [reading.run(row, points) for row in rows]
+        self._tell_of(reading, points)
         wanted = chosen.only({run.experiment: run.experiment for run in runs}, "experiment", self.place)
         doubled = [key for key, count in Counter(run.key for run in runs).items() if count > 1]
         if doubled:
@@ -107,6 +117,17 @@ class _Tables(AbstractTracker):
                 hint=f"isorun compare, summarize and mixed ask any table as it is: isorun summarize {path.name}",
             )
         yield from (run for run in runs if run.experiment in wanted)
+
+    def _tell_of(self, reading: _Reading, points: Mapping[str, Mapping[str, TrackedSeries]]) -> None:
+        """What the tables hold that is in no run, and what was not understood."""
+        alone = [run for run in points if run not in reading.known]
+        values = sum(len(series.values) for run in alone for series in points[run].values())
+        self.pass_over(f"values of runs that {_RUNS}.{self.name} has no row of", values)
+        for word, count in reading.unknown_states.items():
+            self.notes.append(
+                f"the state {word!r} of {some(count, 'run')} is none that is known, and counts as not ended; "
+                f"known are {', '.join(sorted((*_STATES, *_GOING)))}"
+            )
 
     def _rows(self, path: Path) -> Iterator[_Row]:
         raise NotImplementedError
@@ -135,14 +156,23 @@ class CsvTables(_Tables):
 
     def _rows(self, path: Path) -> Iterator[_Row]:
         csv.field_size_limit(1 << 24)
+        short, unnamed = 0, False
         try:
             with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-                for number, row in enumerate(csv.DictReader(file, restkey="", strict=True), start=2):
-                    if row.get(""):
+                for number, row in enumerate(csv.DictReader(file, strict=True), start=2):
+                    if None in row:
                         raise InputError(f"line {number} of {shown_where(str(path))} has more cells than the header")
-                    yield {name: cell for name, cell in row.items() if cell not in (None, "")}
+                    short += None in row.values()
+                    unnamed = unnamed or "" in row
+                    yield {name: cell for name, cell in row.items() if name and cell not in (None, "")}
         except (OSError, csv.Error) as error:
             raise InputError(f"{shown_where(str(path))} cannot be read", found=str(error)) from None
+        if short:
+            self.notes.append(
+                f"lines of {path.name} with fewer cells than the header: {short:,}; these cells are empty"
+            )
+        if unnamed:
+            self.notes.append(f"{path.name} has a column without a name, such as the index of a frame: it is left out")
 
     def _save(self, path: Path, names: Sequence[str], rows: Iterable[_Row]) -> None:
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -293,6 +323,8 @@ class _Reading:
         if not rows:
             raise InputError(f"{shown} has no rows")
         self._shown = shown
+        self.known: set[str] = set()
+        self.unknown_states: Counter[str] = Counter()
         columns = list(dict.fromkeys(name for row in rows for name in row))
         self._own = {kind: next((name for name in names if name in columns), "") for kind, names in _OWN.items()}
         self._kinds = {name: self._kind(name, chosen) for name in columns if name not in self._own.values()}
@@ -328,15 +360,19 @@ class _Reading:
         for name in texts if isinstance(texts, list) else []:
             parts["params"][name] = str(row[f"params.{name}"])
         run_id = str(row.get(self._own["run"], "")) or hashlib.sha256(_canonical(row)).hexdigest()[:16]
-        status = str(row.get(self._own["status"], "finished")).lower()
+        self.known.add(run_id)
+        status = str(row.get(self._own["status"], "finished")).strip().lower()
+        if status not in _STATES and status not in _GOING:
+            self.unknown_states[status] += 1
+        started, ended = (self._moment(row, kind, dropped) for kind in ("start", "end"))
         return TrackedRun(
             key=_key(run_id),
             experiment=str(row.get(self._own["experiment"]) or Path(self._shown).stem),
             name=str(row.get(self._own["name"], "")),
             state=_STATES.get(status),
             reason=str(row.get(self._own["reason"], "")),
-            started=_time(row.get(self._own["start"])),
-            ended=_time(row.get(self._own["end"])),
+            started=started,
+            ended=ended,
             params=parts["params"],
             tags={name: "" if value == "''" else str(value) for name, value in parts["tags"].items()},
             series=points.get(run_id, {}),
@@ -345,6 +381,14 @@ class _Reading:
             commit=str(row.get(self._own["commit"], "")),
             left_out=tuple(dropped),
         )
+
+    def _moment(self, row: _Row, kind: str, dropped: list[str]) -> int | None:
+        """A time of the run; what is there and is none is named."""
+        cell = row.get(self._own[kind])
+        found = _time(cell)
+        if cell is not None and found is None:
+            dropped.append(f"what {self._own[kind]} holds, which is no time")
+        return found
 
     @staticmethod
     def _put(parts: dict[str, dict[str, Any]], kind: str, name: str, cell: Any, dropped: list[str]) -> None:

@@ -7,12 +7,20 @@ side, whose names come before those of their scalars. Hyper-parameters are those
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import InputError
-from isorun.share.trackers import MICROSECONDS, AbstractTracker, Chosen, GrowingSeries, TrackedRun, shown_where
+from isorun.share.trackers import (
+    MICROSECONDS,
+    AbstractTracker,
+    Chosen,
+    GrowingSeries,
+    TrackedRun,
+    left_out_times,
+    shown_where,
+)
 from isorun.share.trackers.foreign_files import plain_files, refuse_missing
 from isorun.sources import tensorboard as event_files
 from isorun.sources.tensorboard import MalformedMessage, Record, TornRecord, fields, scalars_in
@@ -23,6 +31,13 @@ __all__ = ["TensorBoard"]
 _EVENTS: Final = "tfevents"
 _SPLITS: Final = frozenset(("train", "training", "val", "valid", "validation", "test", "eval", "evaluation"))
 _WALL_TIME, _SUMMARY, _VALUE, _TAG, _METADATA = 1, 5, 1, 1, 9
+_PARTS: Final = {
+    4: "the graph of the model",
+    6: "messages of a log",
+    8: "what one step cost (run metadata)",
+    9: "the graph of the model",
+}
+"""Parts of an event that have no place in a run, by number."""
 _HPARAMS: Final = "hparams"
 _SUCCESS, _FAILURE = 1, 2
 _LATEST: Final = 1e12
@@ -117,20 +132,22 @@ class _Reading:
             time = round(scalar.wall_time * MICROSECONDS) if abs(scalar.wall_time) < _LATEST else 0
             self._axes.setdefault(prefix + scalar.tag, GrowingSeries()).add(scalar.step, time, scalar.value)
             self._times.append(time)
-        if not scalars:
-            self._take_other(record.data)
+        self._take_other(record.data, {scalar.tag for scalar in scalars})
 
-    def _take_other(self, event: bytes) -> None:
+    def _take_other(self, event: bytes, taken: Collection[str]) -> None:
+        """What an event holds beside scalars. taken: their tags."""
         for number, _, value in fields(event):
             if number == _WALL_TIME and isinstance(value, bytes) and len(value) == 8:
                 seconds = struct.unpack("<d", value)[0]
-                self._times += [round(seconds * MICROSECONDS)] if abs(seconds) < _LATEST else []
+                self._times += [round(seconds * MICROSECONDS)] if not taken and abs(seconds) < _LATEST else []
+            elif number in _PARTS:
+                self._leave_out(_PARTS[number])
             elif number == _SUMMARY and isinstance(value, bytes):
                 for part, _, item in fields(value):
                     if part == _VALUE and isinstance(item, bytes):
-                        self._take_value(item)
+                        self._take_value(item, taken)
 
-    def _take_value(self, message: bytes) -> None:
+    def _take_value(self, message: bytes, taken: Collection[str]) -> None:
         tag, plugin, content = "", "", b""
         for number, _, value in fields(message):
             if number == _TAG and isinstance(value, bytes):
@@ -139,8 +156,9 @@ class _Reading:
                 plugin, content = _plugin(value)
         if plugin == _HPARAMS:
             self._take_hparams(content)
-        elif tag:
-            self._leave_out(f"{plugin or 'a value that is no scalar'} logged as {tag}")
+        elif tag not in taken:
+            what = f"{plugin or 'a value that is no scalar'} logged as {tag}"
+            self._leave_out(what if tag else "a value without a tag")
 
     def _take_hparams(self, content: bytes) -> None:
         """What a session began with, and how it ended."""
@@ -173,7 +191,7 @@ class _Reading:
             params=self._params,
             series={name: axis.series() for name, axis in sorted(self._axes.items())},
             host=self._host,
-            left_out=tuple(what if n == 1 else f"{what} ({n:,} times)" for what, n in self._left_out.items()),
+            left_out=tuple(left_out_times(what, count) for what, count in self._left_out.items()),
         )
 
 

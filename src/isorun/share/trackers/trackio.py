@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ from isorun.share.trackers import (
     Chosen,
     GrowingSeries,
     TrackedRun,
+    left_out_times,
     number_of,
     shown_where,
     unix_microseconds,
@@ -31,7 +33,18 @@ __all__ = ["Trackio"]
 
 _ASIDE: Final = ("_system", "_configs", "_traces", "_artifacts", "_artifact_versions", "_artifact_aliases", "_links")
 _OF_ROWS: Final = frozenset(("id", "run_id", "run_name", "timestamp", "step", "log_id", "space_id", "created_at"))
+_ASIDE_TABLES: Final = {
+    "system_metrics": "system metrics",
+    "traces": "traces",
+    "alerts": "alerts",
+    "run_artifact_links": "links to artifacts",
+    "external_run_artifact_links": "links to artifacts of other projects",
+    "pending_uploads": "files that wait to be uploaded",
+}
+"""Tables of runs whose rows have no place in one, with what they hold."""
+_DAMAGED: Final = {"is no JSON": True}
 _Row = Mapping[str, Any]
+_Beside = dict[str, list[str]]
 
 
 class Trackio(AbstractTracker):
@@ -47,8 +60,8 @@ class Trackio(AbstractTracker):
         silent = 0
         for name in sorted(wanted):
             path = projects[name]
-            rows, configs = _parquet(path) if path.suffix == ".parquet" else _database(path, self.where_hint)
-            for run in sorted(_runs(name, rows, configs), key=lambda one: (one.started or 0, one.key)):
+            kept = _parquet(path) if path.suffix == ".parquet" else _database(path, self.where_hint)
+            for run in sorted(_runs(name, *kept), key=lambda one: (one.started or 0, one.key)):
                 silent += 1
                 yield run
         if silent:
@@ -75,7 +88,7 @@ class Trackio(AbstractTracker):
         return list({item.stem: item for item in reversed(found)}.values())
 
 
-def _database(path: Path, allowed: str) -> tuple[list[_Row], list[_Row]]:
+def _database(path: Path, allowed: str) -> tuple[list[_Row], list[_Row], _Beside]:
     with asked_database(path, "trackio's database") as database:
         has_tables(database, ("metrics",), shown_where(str(path)), "trackio", allowed)
 
@@ -89,19 +102,27 @@ def _database(path: Path, allowed: str) -> tuple[list[_Row], list[_Row]]:
             return [_opened(dict(zip(names, row, strict=True)), content) for row in asked]
 
         tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        return rows("metrics", "metrics"), rows("configs", "config") if "configs" in tables else []
+        beside: _Beside = {}
+        for table, what in _ASIDE_TABLES.items():
+            columns = {row[1] for row in database.execute(f"PRAGMA table_info({table})")}
+            named = [name for name in ("run_id", "run_name") if name in columns]
+            if named:  # tables of older versions have one of the two alone
+                asked = f"SELECT coalesce({', '.join([*named, 'NULL'])}), count(*) FROM {table} GROUP BY 1"  # noqa: S608
+                for run_id, count in database.execute(asked):
+                    beside.setdefault(str(run_id), []).append(left_out_times(what, count))
+        return rows("metrics", "metrics"), rows("configs", "config") if "configs" in tables else [], beside
 
 
 def _opened(row: dict[str, Any], content: str) -> _Row:
-    """The row with what its JSON holds under `content`."""
+    """The row with what its JSON holds under `content`; what is none is named so."""
     try:
         found = json.loads(row[content] or "{}")
     except (ValueError, TypeError, RecursionError):
-        found = {}
-    return {**row, content: found if isinstance(found, dict) else {}}
+        found = None
+    return {**row, content: found if isinstance(found, dict) else {}, **({} if isinstance(found, dict) else _DAMAGED)}
 
 
-def _parquet(path: Path) -> tuple[list[_Row], list[_Row]]:
+def _parquet(path: Path) -> tuple[list[_Row], list[_Row], _Beside]:
     try:
         import pyarrow as pa  # noqa: PLC0415  an extra
         import pyarrow.parquet as pq  # noqa: PLC0415
@@ -117,17 +138,22 @@ def _parquet(path: Path) -> tuple[list[_Row], list[_Row]]:
         own = [{name: value for name, value in row.items() if name in _OF_ROWS} for row in rows]
         held = [{name: row[name] for name in row if name not in _OF_ROWS and row[name] is not None} for row in rows]
         parts.append([{**row, content: values} for row, values in zip(own, held, strict=True)])
-    return parts[0], parts[1]
+    aside = [end for end in _ASIDE if end != "_configs" and path.with_name(f"{path.stem}{end}.parquet").is_file()]
+    everywhere = [f"what {path.stem}{end}.parquet holds" for end in aside]
+    return parts[0], parts[1], {_id(row): everywhere for row in (*parts[0], *parts[1])} if everywhere else {}
 
 
-def _runs(project: str, rows: list[_Row], configs: list[_Row]) -> Iterator[TrackedRun]:
+def _runs(project: str, rows: list[_Row], configs: list[_Row], beside: _Beside) -> Iterator[TrackedRun]:
     known = {_id(row): row["config"] for row in configs}
     found: dict[str, list[_Row]] = {name: [] for name in known}
     for row in rows:
         found.setdefault(_id(row), []).append(row)
     names = {_id(row): str(row.get("run_name", "")) for row in (*configs, *rows)}
     for run_id, own in found.items():
-        yield _run(project, run_id, names[run_id], own, known.get(run_id, {}))
+        damaged = sum(_DAMAGED.keys() <= row.keys() for row in (*own, *(row for row in configs if _id(row) == run_id)))
+        also = [left_out_times("a row that is no JSON", damaged)] if damaged else []
+        run = _run(project, run_id, names[run_id], own, known.get(run_id, {}))
+        yield replace(run, left_out=(*run.left_out, *also, *beside.get(run_id, ())))
 
 
 def _id(row: _Row) -> str:
@@ -164,7 +190,7 @@ def _run(project: str, run_id: str, name: str, rows: list[_Row], config: Mapping
         params=own,
         tags=tags,
         series={key: axis.series() for key, axis in axes.items()},
-        left_out=tuple(f"what was logged as {key} ({count:,} times)" for key, count in left_out.items()),
+        left_out=tuple(left_out_times(f"what was logged as {key}", count) for key, count in left_out.items()),
     )
 
 

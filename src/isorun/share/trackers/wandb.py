@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from isorun.share.trackers import (
     GrowingSeries,
     TrackedRun,
     WrittenRuns,
+    left_out_times,
     number_of,
     shown_where,
 )
@@ -40,7 +42,18 @@ KEPT: Final = "isorun"
 STEP: Final = "isorun_step"
 """The step of a row, where it is none that W&B takes: its own have to be whole and to grow."""
 _LONGEST_VALUE: Final = 1 << 20
-_INTERNAL: Final = "_"
+_INTERNAL: Final = frozenset(("_step", "_runtime", "_timestamp", "_wandb"))
+"""What W&B itself writes into history and summary, beside what is logged."""
+_OTHERS: Final = {
+    4: "lines of console output",
+    7: "system metrics",
+    9: "logs of TensorBoard that it followed",
+    10: "alerts",
+    13: "lines of console output",
+    23: "that it was preempted",
+    25: "which artifacts it used",
+}
+"""Records that have no place in a run, by number."""
 
 
 class Wandb(AbstractTracker):
@@ -133,10 +146,8 @@ class _Log:
                 self.exit = signed(codes[0]) if codes and isinstance(codes[0], int) else 0
             case 12:
                 self._take_metric(content)
-            case 7:
-                self._leave_out("system metrics")
-            case 4 | 13:
-                self._leave_out("lines of console output")
+            case _ if number in _OTHERS:
+                self._leave_out(_OTHERS[number])
             case 8:
                 name = next((_text(value) for part, _, value in fields(content) if part == 5), "")
                 self._leave_out(f"the artifact {name}")
@@ -188,6 +199,8 @@ class _Log:
                 place[name] = place = inner if isinstance(inner, dict) else {}
             if names and number == _REMOVE:
                 place.pop(names[-1], None)
+            elif names and isinstance(value, _Unread):
+                self._leave_out(f"the value of {'/'.join(names)}, {value.why}")
             elif names:
                 place[names[-1]] = value
 
@@ -218,7 +231,7 @@ class _Log:
         for name, value in row.items():
             number = number_of(value)
             kind = next((typed[start] for start in typed if name.startswith(f"{start}/")), None)
-            if name.startswith(_INTERNAL) or (kind is not None and not name.endswith("/_type")):
+            if name.partition("/")[0] in _INTERNAL or (kind is not None and not name.endswith("/_type")):
                 continue
             if kind is None and number is not None:
                 self.axes.setdefault(name, GrowingSeries()).add(at or 0.0, time, number)
@@ -281,7 +294,7 @@ class _Log:
             directions=self.directions,
             host=str(self.fields["host"]),
             commit=str(self.fields["commit"]),
-            left_out=tuple(_counted(what, count) for what, count in self.left_out.items()),
+            left_out=tuple(left_out_times(what, count) for what, count in self.left_out.items()),
         )
 
     def _results(self, also: Collection[str]) -> tuple[dict[str, float], dict[str, str]]:
@@ -291,26 +304,29 @@ class _Log:
         """
         results: dict[str, float] = {}
         texts: dict[str, str] = {}
-        media = {name for name, value in self.summary.items() if isinstance(value, dict) and "_type" in value}
+        media = [name for name, value in self.summary.items() if isinstance(value, dict) and "_type" in value]
         for name, value in flattened({k: v for k, v in self.summary.items() if k not in media}):
             number, axis = number_of(value), self.axes.get(name)
-            if name.startswith(_INTERNAL) or name == STEP:
+            if name.partition("/")[0] in _INTERNAL or name == STEP:
                 continue
             if number is not None and (axis is None or name in also or repr(axis.values[-1]) != repr(number)):
                 results[name] = number
             elif isinstance(value, (str, bool)) and number is None and not self._was_logged(name):
                 texts[f"summary.{name}"] = value if isinstance(value, str) else json.dumps(value)
+            elif number is None and value is not None and not self._was_logged(name):
+                self._leave_out(f"{_kind_of(value)} in the summary as {name}")
+        for name in media:
+            if not self._was_logged(name):
+                self._leave_out(f"{_kind_of(self.summary[name]['_type'])} in the summary as {name}")
         return results, texts
 
     def _was_logged(self, name: str) -> bool:
         return any(what.endswith(f" logged as {name}") for what in self.left_out)
 
 
-def _counted(what: str, count: int) -> str:
-    return what if count == 1 else f"{what} ({count:,} times)"
-
-
 def _kind_of(value: Any) -> str:
+    if isinstance(value, _Unread):
+        return f"a value, {value.why},"
     if isinstance(value, str):
         return f"a {value}" if value in ("histogram", "table-file", "image-file", "audio-file") else "text"
     return {bool: "a truth value", list: "a list", dict: "an object"}.get(type(value), "a value that is no number")
@@ -326,7 +342,7 @@ def _timestamp(message: bytes) -> int:
 
 
 def _item(message: bytes) -> tuple[list[str], Any]:
-    """The names and the value of an item; what is too long, or no JSON, is a text that says so."""
+    """The names and the value of an item."""
     names: list[str] = []
     value: Any = None
     for number, _, content in fields(message):
@@ -337,10 +353,17 @@ def _item(message: bytes) -> tuple[list[str], Any]:
     return names, value
 
 
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """A value that is not read, and why."""
+
+    why: str
+
+
 def _json(content: bytes) -> Any:
     if len(content) > _LONGEST_VALUE:
-        return [f"{len(content):,} bytes"]
+        return _Unread(f"which has more than {_LONGEST_VALUE >> 20} MiB")
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
-        return [_text(content[:200])]
+        return _Unread("which is no JSON")

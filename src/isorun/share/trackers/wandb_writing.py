@@ -44,21 +44,27 @@ def write_offline(tracker: Wandb, runs: Iterable[TrackedRun]) -> WrittenRuns:
     top = Path(tracker.where)
     if top.exists() and not top.is_dir():
         raise InputError(f"{shown_where(str(top))} is no folder", hint="name another: --to FOLDER")
-    count = points = 0
+    count = points = there = 0
     for run in runs:
         run_id, stamp = _run_id(run), _EPOCH + timedelta(microseconds=run.started or 0)
         folder = top / f"offline-run-{stamp:%Y%m%d_%H%M%S}-{run_id}"
-        if folder.exists():
-            raise InputError(f"{shown_where(str(folder))} is there already", hint="name another folder: --to FOLDER")
-        (folder / "files").mkdir(parents=True)
         log = _Log()
         for record in _records(run, run_id):
             log.add(record)
-        (folder / f"run-{run_id}.wandb").write_bytes(log.data())
+        path = folder / f"run-{run_id}.wandb"
+        if folder.exists():
+            if not path.is_file() or path.read_bytes() != log.data():
+                raise InputError(
+                    f"{shown_where(str(folder))} is there already, and is not this run as it is now",
+                    hint="name another folder: --to FOLDER",
+                )
+            there += 1
+            continue
+        (folder / "files").mkdir(parents=True)
+        path.write_bytes(log.data())
         count, points = count + 1, points + run.points
-    return WrittenRuns(
-        f"wandb-offline:{shown_where(str(top))}", count, points, {}, f"wandb sync {top}/offline-run-* uploads them"
-    )
+    place, shown = f"wandb-offline:{shown_where(str(top))}", f"wandb sync {top}/offline-run-* uploads them"
+    return WrittenRuns(place, count, points, {}, shown, there)
 
 
 def _run_id(run: TrackedRun) -> str:

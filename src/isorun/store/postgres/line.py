@@ -44,6 +44,8 @@ _AWAY: Final = ("57P01", "57P02", "57P03", "57P05")
 """It is being shut down, it crashed, it cannot take connections yet, the session was idle for too long."""
 _COMES_BACK: Final = re.compile(r"starting up|shutting down|in recovery|not yet accepting", re.IGNORECASE)
 _REFUSED: Final = re.compile(r"password|authentication|pg_hba|\bpeer\b|role .* does not exist|no pg_hba", re.IGNORECASE)
+_NO_ADDRESS: Final = re.compile(r"(?:connection is bad: )?(?:invalid|missing|unexpected|end of string)")
+_SSL: Final = re.compile(r"does not support SSL|sslmode value|no encryption")
 _NO_DATABASE: Final = re.compile(r'database "(.*)" does not exist')
 _FULL: Final = ("53100", "53200")
 _CONFLICTS: Final = ("40001", "40P01")
@@ -176,22 +178,28 @@ class ServerLine:
     def _not_opened(self, found: str) -> StoreError:
         what = f"{self.place} cannot be opened"
         if missing := _NO_DATABASE.search(found):
-            return StoreError(what, found=found, hint=f"createdb {self._where()}{missing[1]} makes it")
+            return StoreError(what, found=found, hint=f"createdb {self._where(with_user=True)}{missing[1]} makes it")
         if _REFUSED.search(found):
             hint = "put the password into ~/.pgpass (host:port:database:user:password, mode 600) or PGPASSWORD"
+            if self._secrets and "no password" not in found:
+                hint = f"user and password of the address do not fit; leave the password out of it, and {hint}"
             return StoreError(what, found=found, hint=hint)
-        if found.startswith(("invalid", "missing", "unexpected", "end of string")):
+        if _SSL.search(found):
+            hint = "?sslmode=… at the end of the address says what this server takes: disable, prefer, require"
+            return StoreError(what, found=found, hint=hint)
+        if _NO_ADDRESS.match(found):
             return StoreError(what, found=found, allowed="postgresql://user@host:5432/database")
         return StoreError(what, found=found, hint=f"{self._is_ready()} tells whether the server is there")
 
     def _is_ready(self) -> str:
         return f"pg_isready {self._where()}".strip()
 
-    def _where(self) -> str:
+    def _where(self, *, with_user: bool = False) -> str:
         with suppress(psycopg.Error):
             asked = psycopg.conninfo.conninfo_to_dict(self._url)
             port = asked.get("port")
-            named = (("-h", asked.get("host")), ("-p", port if str(port).isdecimal() else None))
+            user = asked.get("user") if with_user else None
+            named = (("-h", asked.get("host")), ("-p", port if str(port).isdecimal() else None), ("-U", user))
             return "".join(f"{option} {value} " for option, value in named if value)
         return ""
 

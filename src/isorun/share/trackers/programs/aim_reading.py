@@ -66,6 +66,7 @@ def _row(run: Any) -> dict[str, Any]:
         "name": run.name or "",
         "experiment": run.experiment or "default",
         "active": run.active,
+        "archived": bool(run.archived),
         "created": run.creation_time,
         "ended": run.end_time,
         "params": _plain(run.meta_run_attrs_tree.collect()),

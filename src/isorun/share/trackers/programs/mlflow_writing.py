@@ -1,4 +1,8 @@
-"""Writes runs with MLflow's own client: told where and which by lines of JSON, it answers with a line for each run."""
+"""Writes runs with MLflow's own client: told where and which by lines of JSON, it answers with a line for each run.
+
+The answer says whether the run is "new", was "there" already (and is left alone), or was written "beside" one of the
+same key that is half written or says something else.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ import os
 import sys
 from typing import Any
 
-_METRICS_AT_ONCE, _OTHERS_AT_ONCE = 1_000, 100
+_METRICS_AT_ONCE, _OTHERS_AT_ONCE, _RUNS_AT_ONCE = 1_000, 100, 1_000
+_KEPT = "isorun.kept."
 
 
 def main() -> None:
@@ -21,15 +26,60 @@ def main() -> None:
     first = json.loads(sys.stdin.readline())
     client = MlflowClient(tracking_uri=first["place"])
     experiments: dict[str, str] = {}
+    there: dict[str, list[dict[str, Any]]] = {}
     for line in sys.stdin:
         row = json.loads(line)
         if row["experiment"] not in experiments:
             known = client.get_experiment_by_name(row["experiment"])
             made = client.create_experiment(row["experiment"]) if known is None else known.experiment_id
             experiments[row["experiment"]] = made
-        run_id = _write(client, experiments[row["experiment"]], row)
-        answers.write(json.dumps({"run": run_id}) + "\n")
+            if known is not None:
+                _learn(client, made, there)
+        same = there.setdefault(json.dumps(row["key"]), [])
+        found = next((one["run"] for one in same if _is_same(one, row)), None)
+        written_as = "there" if found else "beside" if same else "new"
+        run_id = found or _write(client, experiments[row["experiment"]], row)
+        answers.write(json.dumps({"run": run_id, "as": written_as}) + "\n")
     answers.close()
+
+
+def _learn(client: Any, experiment: str, there: dict[str, list[dict[str, Any]]]) -> None:
+    """The runs that the experiment has, by the keys under which they may be told again: MLflow's own, and isorun's."""
+    token = None
+    while True:
+        page = client.search_runs([experiment], max_results=_RUNS_AT_ONCE, page_token=token)
+        for run in page:
+            one = {"run": run.info.run_id, "start": run.info.start_time, "status": run.info.status}
+            there.setdefault(json.dumps([run.info.run_id]), []).append(one)
+            kept = _kept(run.data.tags)
+            if "key" in kept:
+                there.setdefault(json.dumps(kept["key"]), []).append({**one, "content": kept.get("content")})
+        token = page.token
+        if not token:
+            return
+
+
+def _kept(tags: dict[str, str]) -> dict[str, Any]:
+    """What an export kept in tags, which hold a piece of it each; nothing of tags that were changed."""
+    pieces = sorted((int(name[len(_KEPT) :]), text) for name, text in tags.items() if _is_piece(name))
+    try:
+        found = json.loads("".join(text for _, text in pieces)) if pieces else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_piece(name: str) -> bool:
+    return name.startswith(_KEPT) and name[len(_KEPT) :].isdecimal()
+
+
+def _is_same(one: dict[str, Any], row: dict[str, Any]) -> bool:
+    """Whether the run that is there is this one: an export that broke off leaves one that never ended."""
+    if one["status"] != row["status"]:
+        return False
+    if one.get("content") is not None:
+        return bool(one["content"] == row["content"])
+    return row["start"] is None or one["start"] == row["start"]
 
 
 def _write(client: Any, experiment: str, row: dict[str, Any]) -> str:

@@ -8,7 +8,8 @@ from typing import Final
 
 from isorun.report import Column, Table, fixed
 from isorun.report.figures.axes import value_axis
-from isorun.report.figures.description import Axis, Figure, Legend, Line, Shape, Tick, Tile
+from isorun.report.figures.description import Axis, Figure, Legend, Line, Tick, Tile
+from isorun.report.figures.marks import GREY
 from isorun.report.figures.searches import BestCurve, best_so_far
 from isorun.zoo.data.search_logs import LoggedSearch
 from isorun.zoo.studies.dream.design import COMPARED, METHODS
@@ -18,8 +19,7 @@ from isorun.zoo.studies.dream.tables import cost_shares, label
 
 __all__ = ["best_by_time", "best_by_trial", "searched_figures"]
 
-_SHAPES: Final = (Shape.CIRCLE, Shape.SQUARE, Shape.DIAMOND, Shape.TRIANGLE)
-_TARGET_SERIES: Final = 5
+_TARGET_SERIES: Final = GREY
 _MOMENTS: Final = 60
 _TAKEN_OVER: Final = ", then repair"
 _Across = Callable[[SearchPoint], float]
@@ -200,14 +200,14 @@ def _mean_figure(
     marks: Sequence[Line],
     marked: Sequence[Legend],
 ) -> Figure:
-    """The means as lines; who takes another's search over has its colour, dashed. titles: name, title, sentence."""
+    """The means as lines; who takes another's search over has its colour, dotted. titles: name, title, sentence."""
     name, title, sentence = titles
     styles = {method: _style(method, list(means)) for method in means}
     lines = [
-        Line(tuple((x, mean) for x, mean, *_ in points), styles[method][0], dashed=styles[method][1])
+        Line(tuple((x, mean) for x, mean, *_ in points), styles[method][0], dotted=styles[method][1])
         for method, points in means.items()
     ]
-    legend = [Legend(method, None, series, dashed=dashed) for method, (series, dashed) in styles.items()]
+    legend = [Legend(method, None, series, dotted=dotted) for method, (series, dotted) in styles.items()]
     highest = max(mean for points in means.values() for _, mean, *_ in points)
     columns = (Column("method", key=True), Column(unit), Column("mean", "%"), Column("worst", "%"), Column("best", "%"))
     rows = tuple(
@@ -230,7 +230,7 @@ def _mean_figure(
 
 
 def _style(method: str, methods: Sequence[str]) -> tuple[int, bool]:
-    """The colour, and whether it is dashed."""
+    """The colour, and whether it is dotted."""
     own = method.removesuffix(_TAKEN_OVER)
     return methods.index(own if own in methods else method), own in methods and own != method
 

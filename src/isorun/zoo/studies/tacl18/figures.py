@@ -8,9 +8,10 @@ from typing import Final
 
 from isorun.report import Column, Table, count, fixed
 from isorun.report.figures.axes import value_axis
-from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape
+from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line
 from isorun.report.figures.distributions import strip
 from isorun.report.figures.effects import paired_change
+from isorun.report.figures.marks import GREY, PUBLISHED, RUN
 from isorun.zoo.studies.tacl18.measured import SYSTEMS_OF
 from isorun.zoo.studies.tacl18.published import REIMPLEMENTED, SYSTEMS, System
 from isorun.zoo.studies.tacl18.seeds import Change, SeedRuns
@@ -59,22 +60,22 @@ def _seed_dots(item: SeedRuns, side: str) -> Iterator[Dot]:
     small = len(item.sides[side]) > _FEW
     for seed, run in item.sides[side].items():
         text = f"seed {seed}: AP {fixed(run.ap, DECIMALS)}, RR {fixed(run.rr, DECIMALS)}"
-        yield Dot(run.ap, run.rr, Shape.CIRCLE, _SEEDS, text, small)
+        yield Dot(run.ap, run.rr, RUN, _SEEDS, text, small)
 
 
 def _system_dot(system: System) -> Dot:
     is_model = system.name == REIMPLEMENTED
-    shape, series = (Shape.SQUARE, _REIMPLEMENTED) if is_model else (Shape.DIAMOND, _SYSTEMS)
+    series = _REIMPLEMENTED if is_model else _SYSTEMS
     text = f"{system.name}: AP {system.score.ap}, RR {system.score.rr}"
-    return Dot(system.score.value("AP"), system.score.value("RR"), shape, series, text)
+    return Dot(system.score.value("AP"), system.score.value("RR"), PUBLISHED, series, text)
 
 
 def _legend(shown: Sequence[System]) -> Iterator[Legend]:
-    yield Legend("a seed", Shape.CIRCLE, _SEEDS)
+    yield Legend("a seed's run", RUN, _SEEDS)
     if any(system.name != REIMPLEMENTED for system in shown):
-        yield Legend("a published system", Shape.DIAMOND, _SYSTEMS)
+        yield Legend("a published system", PUBLISHED, _SYSTEMS)
     if any(system.name == REIMPLEMENTED for system in shown):
-        yield Legend(REIMPLEMENTED, Shape.SQUARE, _REIMPLEMENTED)
+        yield Legend(f"{REIMPLEMENTED}, as published", PUBLISHED, _REIMPLEMENTED)
 
 
 def _seed_sentence(ap: Sequence[float], passed: Sequence[System], shown: Sequence[System]) -> str:
@@ -98,9 +99,12 @@ def _change_figure(ap: Change, rr: Change) -> Figure:
     title = f"Figure 3: {ap.data}, change from {ap.sides[0]} to {ap.sides[1]} with the seed fixed"
     small = len(ap.values) > _FEW
     both = list(zip(ap.seeds, ap.values, rr.values, strict=True))
-    dots = [Dot(x, y, Shape.CIRCLE, _SEEDS, f"seed {seed}: AP {x:+.4f}, RR {y:+.4f}", small) for seed, x, y in both]
+    dots = [Dot(x, y, RUN, _SEEDS, f"seed {seed}: AP {x:+.4f}, RR {y:+.4f}", small) for seed, x, y in both]
     x, y = value_axis("change of AP", [*ap.values, 0.0]), value_axis("change of RR", [*rr.values, 0.0])
-    zero = (Line(((x.low, 0.0), (x.high, 0.0)), 5, dashed=True), Line(((0.0, y.low), (0.0, y.high)), 5, dashed=True))
+    zero = (
+        Line(((x.low, 0.0), (x.high, 0.0)), GREY, dashed=True),
+        Line(((0.0, y.low), (0.0, y.high)), GREY, dashed=True),
+    )
     return Figure(
         name=name,
         title=title,
@@ -110,7 +114,7 @@ def _change_figure(ap: Change, rr: Change) -> Figure:
         data=_points(name, title, ("change of AP", "change of RR"), ap.seeds, ap.values, rr.values),
         dots=tuple(dots),
         lines=zero,
-        legend=(Legend("a seed", Shape.CIRCLE, _SEEDS), Legend("no change", None, 5, dashed=True)),
+        legend=(Legend("a seed's run", RUN, _SEEDS), Legend("no change", None, GREY, dashed=True)),
     )
 
 

@@ -1,0 +1,63 @@
+"""What of a package would be run, for people who see it before it is: its commands, variables and environments.
+
+A package may come from anybody. Whatever decides which programs run is in here, and nothing of it was started yet.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from isorun.share.declared_again import environment_of
+from isorun.study.cells import Cell, fill_placeholders
+
+__all__ = ["SeenFirst", "seen_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFirst:
+    """Commands as they are run, variables that are set, and what else of environments decides which programs run."""
+
+    commands: tuple[str, ...]
+    variables: tuple[str, ...]
+    environments: tuple[str, ...]
+
+    def lines(self) -> list[tuple[str, str]]:
+        """For people, a name and a text each."""
+        named = (("command", self.commands), ("variable", self.variables), ("environment", self.environments))
+        return [(name, text) for name, texts in named for text in texts]
+
+
+def seen_of(cells: Iterable[Cell], document: Mapping[str, Any]) -> SeenFirst:
+    """What these cells would run. document: the study that they are declared by, which says what to import first."""
+    cells = list(cells)
+    contents = {
+        json.dumps([cell.environment, content], sort_keys=True, default=str): (cell.environment, content)
+        for cell in cells
+        for content in [environment_of(cell, document)]
+    }
+    variables = (
+        f"{name}={value}" for _, content in contents.values() for name, value in content.get("env", {}).items()
+    )
+    environments = (f"{name}: {said}" for name, content in contents.values() if (said := _said_of(content)))
+    return SeenFirst(
+        tuple(dict.fromkeys(map(_shown_command, cells))),
+        tuple(dict.fromkeys(variables)),
+        tuple(dict.fromkeys(environments)),
+    )
+
+
+def _said_of(environment: Mapping[str, Any]) -> str:
+    """What of an environment decides which programs run, beside its variables."""
+    made = f"{environment['kind']} {environment.get('settings')}" if environment.get("kind") else ""
+    python = f"python {environment['python']}" if environment.get("python") else ""
+    imports = f"imports {', '.join(map(str, environment['preload']))}" if environment.get("preload") else ""
+    return "; ".join(filter(None, (made, python, imports)))
+
+
+def _shown_command(cell: Cell) -> str:
+    """The command as it is run, with its settings; seeds and folders are filled in for each run."""
+    return shlex.join(fill_placeholders(cell.command, {}, cell.config_values, f"approaches.{cell.approach}"))
