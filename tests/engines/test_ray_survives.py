@@ -21,6 +21,8 @@ import os, sys, time
 with open("begun.txt", "a") as file:
     file.write(f"{os.getpid()} {os.environ['ISORUN_RUN_DIR']}\\n")
 time.sleep(float(sys.argv[2]))
+while os.path.exists("held"):
+    time.sleep(0.05)
 print(f"test_acc: {int(sys.argv[1]) / 1000}")
 """
 STUDY = """
@@ -77,10 +79,13 @@ class Study:
     def end(self, seconds=300):
         assert self.process.wait(seconds) == 0, self.output
 
+    def records(self):
+        with open_store(str(self.folder / "st"), create=False) as store:
+            return list(store.records())
+
     def check(self):
         """Every cell is finished once, with its own value; every attempt that began and is no more has a record."""
-        with open_store(str(self.folder / "st"), create=False) as store:
-            records = list(store.records())
+        records = self.records()
         finished = Counter(record.cell.id for record in records if record.state is RunState.FINISHED)
         assert len(finished) == self.seeds, self.output
         assert set(finished.values()) == {1}
@@ -170,17 +175,22 @@ def test_a_killed_head_that_comes_back_loses_and_doubles_nothing(tmp_path, own_c
 
 def test_a_node_that_joins_and_can_begin_nothing_ends_no_study(tmp_path, own_cluster, monkeypatch):
     cluster = own_cluster(1)
-    study = Study(tmp_path, cluster, 16, 1.0)
+    held = tmp_path / "held"
+    held.touch()  # trainings end when the new node was asked: on a busy machine they would be over before it has joined
+    study = Study(tmp_path, cluster, 16, 0.1)
     assert study.wait_for(1)
     (tmp_path / "path" / "isorun").mkdir(parents=True)
     (tmp_path / "path" / "isorun" / "__init__.py").write_text("raise ImportError('not here')\n")
     with monkeypatch.context() as patched:
         patched.setenv("PYTHONPATH", str(tmp_path / "path"))
         cluster.add_node(cpus=2)
+    until = time.monotonic() + 120
+    while all(record.state is not RunState.INTERRUPTED for record in study.records()):
+        assert time.monotonic() < until, "the node was never asked to do anything"
+        time.sleep(0.2)
+    held.unlink()
     study.end()
-    records = study.check()
-    refused = [record for record in records if record.state is RunState.INTERRUPTED]
-    assert refused, "the node was never asked to do anything"
+    refused = [record for record in study.check() if record.state is RunState.INTERRUPTED]
     assert all("has no isorun" in record.reason for record in refused)
     assert len(refused) <= 8, "it was asked again and again"
 
