@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -61,6 +63,17 @@ def test_a_data_folder_that_is_a_file_is_named(tmp_path, monkeypatch, capsys, ac
     assert (code, out) == (1, "")
     assert "ISORUN_DATA names no folder" in err
     assert str(tmp_path / "file") in err
+
+
+def test_a_data_folder_that_may_not_be_read_is_named(tmp_path, monkeypatch, capsys):
+    closed = tmp_path / "closed"
+    refused = PermissionError(13, "Permission denied", str(closed / "data"))
+    monkeypatch.setenv("ISORUN_DATA", str(closed / "data"))
+    monkeypatch.setattr(Path, "exists", Mock(side_effect=refused))  # root may enter any folder
+    code, out, err = isorun(capsys, "path")
+    assert (code, out) == (1, "")
+    assert "the folder that ISORUN_DATA names may not be read" in err
+    assert str(closed / "data") in err
 
 
 def test_a_home_that_nobody_has_is_named(monkeypatch, capsys):

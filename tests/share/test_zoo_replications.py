@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,9 @@ NOBODY = 65534
 
 def as_another_user(folder, *words):
     """isorun as somebody else would type it: nothing of this user's home, and no network."""
-    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "ISORUN_DATA", "LANG"}}
-    home = {"HOME": str(folder), "ISORUN_CACHE": str(folder / "cache"), "XDG_CONFIG_HOME": str(folder / "config")}
+    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG"}}
+    places = {"HOME": ".", "ISORUN_CACHE": "cache", "XDG_CONFIG_HOME": "config", "ISORUN_DATA": "no-data"}
+    home = {name: str(folder / place) for name, place in places.items()}
     command = [*cut_off(), sys.executable, "-m", "isorun", *map(str, words)]
     given = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if may_be_nobody(folder) else {}
     return subprocess.run(
@@ -49,7 +51,7 @@ def cut_off():
 
 
 def may_be_nobody(folder):
-    """Whether the interpreter and the folder can be read by a user without rights."""
+    """Whether a user without rights can read the interpreter and enter the folder."""
     if os.geteuid() != 0:
         return False
     try:
@@ -73,12 +75,17 @@ def packages(request, tmp_path, monkeypatch, capsys):
     return [Path(pack(name, tmp_path / f"{number}.isorun", store="made").path) for number, name in enumerate(names)]
 
 
-def test_a_paper_replicates_in_a_fresh_folder_of_another_user(packages, tmp_path):
-    fresh = tmp_path / "another"
-    fresh.mkdir()
+@pytest.fixture
+def fresh():
+    """A folder that another user can get to: pytest's own are closed to all others."""
+    with tempfile.TemporaryDirectory(prefix="isorun-another-") as folder:
+        yield Path(folder)
+
+
+def test_a_paper_replicates_in_a_fresh_folder_of_another_user(packages, fresh):
     for package in packages:
         shutil.copy(package, fresh)
-    if may_be_nobody(fresh):
+    if os.geteuid() == 0:
         for path in (fresh, *fresh.iterdir()):
             os.chown(path, NOBODY, NOBODY)
     for package in packages:

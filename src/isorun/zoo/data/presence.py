@@ -36,7 +36,12 @@ def _folder(named: str) -> Path:
         folder = Path(named).expanduser().absolute()
     except RuntimeError as error:
         raise DataError(f"{VARIABLE} names no folder", found=f"{named} ({error})") from None
-    if folder.exists() and not folder.is_dir():
+    try:
+        is_file = folder.exists() and not folder.is_dir()
+    except PermissionError as error:
+        hint = f"ask its owner for the right to read it, or unset {VARIABLE}"
+        raise DataError(f"the folder that {VARIABLE} names may not be read", found=str(error), hint=hint) from None
+    if is_file:
         raise DataError(f"{VARIABLE} names no folder", found=f"{folder}, which is a file")
     return folder
 
