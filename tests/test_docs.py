@@ -1,7 +1,6 @@
 """The documentation keeps up with the product."""
 
 import argparse
-import importlib
 import importlib.util
 import re
 import tomllib
@@ -11,7 +10,7 @@ import pytest
 
 import isorun
 from isorun.cli import reference
-from isorun.cli.main import COMMANDS
+from isorun.cli.main import COMMANDS, command_module
 from isorun.study import searches
 from isorun.study.design import KEYS
 
@@ -31,7 +30,7 @@ def test_the_command_line_reference_is_what_the_commands_say():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_has_a_help_text(command):
     parser = argparse.ArgumentParser()
-    importlib.import_module(f"isorun.cli.{command}").declare(parser)
+    command_module(command).declare(parser)
     assert [action.dest for action in parser._actions if not action.help] == []
 
 

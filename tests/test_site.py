@@ -1,7 +1,6 @@
 """The documentation site: every page has its place, links lead somewhere, and what is made from the code is as made."""
 
 import argparse
-import importlib
 import importlib.util
 import re
 import shutil
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from isorun.cli.main import COMMANDS
+from isorun.cli.main import COMMANDS, command_module
 from typed_pages import Reader, commands, matches
 
 ROOT = Path(__file__).parent.parent
@@ -85,7 +84,7 @@ def test_a_reference_is_what_the_code_says(name):
 
 def has_json(command):
     parser = argparse.ArgumentParser()
-    importlib.import_module(f"isorun.cli.{command}").declare(parser)
+    command_module(command).declare(parser)
     return "--json" in parser._option_string_actions
 
 

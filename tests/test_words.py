@@ -17,10 +17,15 @@ FRAMEWORKS = ROOT / "frameworks"  # a callback is called the same whatever frame
 MODULES = sorted(path for path in ROOT.rglob("*.py") if not path.is_relative_to(PAPERS))
 
 
+@functools.cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
 def test_no_two_public_classes_share_a_name():
     where = defaultdict(list)
     for path in [*MODULES, *PAPERS.rglob("*.py")]:
-        for node in ast.parse(path.read_text()).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 where[node.name].append(path.relative_to(ROOT))
     shared = {
@@ -40,7 +45,7 @@ SAID_OF_TWO = {"carry_out", "examine"}
 
 def functions_taken_from(path):
     """The functions that a module takes from others by their names alone, each with the module that defines it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and str(node.module).startswith("isorun."):
             yield from ((alias.name, node.module) for alias in node.names if alias.name in functions_of(node.module))
 
@@ -48,8 +53,8 @@ def functions_taken_from(path):
 @functools.cache
 def functions_of(module):
     path = ROOT.parent / module.replace(".", "/")
-    text = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
-    return {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    tree = parsed(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 def test_no_two_functions_that_are_taken_into_other_files_share_a_name():

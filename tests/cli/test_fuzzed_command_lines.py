@@ -4,7 +4,6 @@ The words of a line follow from its number, so that a line that fails can be typ
 """
 
 import argparse
-import importlib
 import io
 import json
 import random
@@ -13,7 +12,7 @@ import time
 
 import pytest
 
-from isorun.cli.main import COMMANDS, main
+from isorun.cli.main import COMMANDS, command_module, main
 
 QUICK, FULL = 120, 1500
 FILES = {
@@ -60,7 +59,7 @@ NEVER = ("get", "--store", "--download")
 
 def options_of(command):
     parser = argparse.ArgumentParser(add_help=False)
-    importlib.import_module(f"isorun.cli.{command}").declare(parser)
+    command_module(command).declare(parser)
     return [action for action in parser._actions if action.option_strings]
 
 

@@ -22,6 +22,7 @@ class OwnPaperContract(PaperContract):
 
     parts: ClassVar[tuple[str, ...]] = ()
 
+    @pytest.mark.long
     @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["parts", "whole"])
     def test_a_smoke_run_works_from_the_command_to_the_tables(self, whole, tmp_path, capsys, monkeypatch):
         asked = [] if whole else [word for part in self.parts for word in ("--only", part)]

@@ -9,6 +9,7 @@ import argparse
 import gc
 import importlib
 import io
+import keyword
 import os
 import shlex
 import sys
@@ -16,6 +17,7 @@ import textwrap
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Final, NoReturn
 
 from isorun import __version__
@@ -30,7 +32,7 @@ from isorun.errors import (
     without_passwords,
 )
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "command_module", "main"]
 
 COMMANDS: Final = {
     "run": "train the same thing many times under control and record everything",
@@ -131,9 +133,14 @@ def _prepare_standard_files() -> None:
             stream.reconfigure(errors="replace")
 
 
+def command_module(name: str) -> ModuleType:
+    """The module of a command. No module can be called as a keyword of Python is (`isorun import`)."""
+    return importlib.import_module(f"isorun.cli.{name}_" if keyword.iskeyword(name) else f"isorun.cli.{name}")
+
+
 def _dispatch(words: list[str]) -> int:
     if words and words[0] in COMMANDS:
-        command = importlib.import_module(f"isorun.cli.{words[0]}")
+        command = command_module(words[0])
         parser = _Parser(prog=f"isorun {words[0]}", description=command.__doc__, formatter_class=_Formatter)
         command.declare(parser)
         options = _parse(parser, words[1:])

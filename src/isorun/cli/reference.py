@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import inspect
 
-from isorun.cli.main import COMMANDS
+from isorun.cli.main import COMMANDS, command_module
 
 __all__ = ["markdown"]
 
@@ -27,7 +26,7 @@ def markdown() -> str:
 
 
 def _section(name: str) -> str:
-    module = importlib.import_module(f"isorun.cli.{name}")
+    module = command_module(name)
     parser = argparse.ArgumentParser(add_help=False)
     module.declare(parser)
     arguments = [action for action in parser._actions if action.help != argparse.SUPPRESS]  # noqa: SLF001
