@@ -140,6 +140,10 @@ class SelectionResult:
         """The value of every run that has one, NaN included."""
         return tuple(values_of(self.runs, metric))
 
+    def run_ids(self, metric: str) -> tuple[str, ...]:
+        """The runs behind these values."""
+        return tuple(run.run_id for run in self.runs if metric in run.selected.values)
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
