@@ -155,9 +155,9 @@ def searched_figures(compared: Mapping[str, Any]) -> Iterator[Figure | Undrawn]:
             if len(curves) == len(methods):
                 after = _attached_after(own) if figure == "Figure 7" else None
                 yield _mean_by_trial(f"{name}-{data}", f"{figure}. {data}: {told}", curves, after)
-        compared = _curves(own, tuple(method.name for method in COMPARED))
-        if compared:
-            yield _mean_by_time(f"figure-6-{data}", f"Figure 6. {data}: best by time", compared)
+        by_time = _curves(own, tuple(method.name for method in COMPARED))
+        if by_time:
+            yield _mean_by_time(f"figure-6-{data}", f"Figure 6. {data}: best by time", by_time)
     if "time_shares" not in compared:
         yield Undrawn("time-shares", "the seconds that watching took (Table 3 has their share)")
     elif compared["time_shares"]:
