@@ -221,6 +221,8 @@ def test_a_file_of_before_pages_were_kept_shows_its_tables_and_names_its_figures
     why = "its paper draws it from the runs' records alone (isorun reproduce tiny --scale smoke draws it)"
     assert kept.listings[0].items == (f"strip: {why}. {done.presentation.figures[0].sentence}",)
     assert kept.listings[1:] == done.view().listings
+    assert [warning.code for warning in kept.warnings] == ["older-file"]
+    assert kept.warnings[0].next_step == "isorun reproduce tiny --scale smoke --recorded, where the records are"
 
 
 def test_a_file_of_before_pages_were_kept_has_the_figures_that_its_numbers_draw(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from isorun import showing, workflow
 from isorun.analysis import Told
@@ -150,7 +150,14 @@ def _view_without_page(told: Mapping[str, Any]) -> View:
         for one in told["warnings"]
     )
     tables = tuple(_table_without_page(one) for one in told["tables"])
+    warnings = (*warnings, Condition("older-file", _OLDER, f"{_command(told)} --recorded, where the records are"))
     return View(tuple(map(str, told["verdict"])), tables, warnings, figures, listings)
+
+
+_OLDER: Final = (
+    "an isorun of before pages were kept wrote this file: sentences and tables are as it told them, and today's may "
+    "judge the same runs by other rules; figures are drawn anew"
+)
 
 
 def _figures_without_page(told: Mapping[str, Any]) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
