@@ -1,4 +1,4 @@
-"""Write docs/results.md, and our own measurements in docs/levels.md, from the JSON files beside this script.
+"""Write docs/results.md, its figures, and our own measurements in docs/levels.md, from the JSON files beside this script.
 
     python results/make_page.py
 
@@ -19,6 +19,9 @@ DOCS = HERE.parent / "docs"
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]  # a checkout without an installation
 
 from page import answers, environments, levels, nested, others  # noqa: E402
+from page.figures import drawn_figures  # noqa: E402
+
+from isorun.report.figures.files import save_figure  # noqa: E402
 
 _HEAD = (
     "Every number here is computed by `python results/make_page.py` from what `isorun reproduce` left, which is in "
@@ -85,9 +88,16 @@ def with_levels(document: str) -> str:
     return f"{before}{LEVELS_BEGIN}\n{_joined(levels.levels_part())}\n{LEVELS_END}{after}"
 
 
+def write_figures(folder: Path) -> None:
+    """The figures of docs/results.md; the same bytes from the same files."""
+    for name, figure in drawn_figures():
+        save_figure(figure, folder / f"{name}.svg")
+
+
 def main() -> None:
-    """Write both."""
+    """Write all of it."""
     (DOCS / "results.md").write_text(page())
+    write_figures(DOCS / "figures")
     levels_page = DOCS / "levels.md"
     levels_page.write_text(with_levels(levels_page.read_text()))
 

@@ -12,7 +12,8 @@ from isorun.report.figures.distributions import strip
 from isorun.study.design import Study
 from isorun.study.records import RunState
 from isorun.testing.instant_executor import Computed, InstantExecutor
-from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Omission, Presentation, Request, Scale
+from isorun.zoo import papers
+from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Omission, Presentation, Request, Scale, Undrawn
 
 TRAIN = """
 import isorun, sys
@@ -217,8 +218,59 @@ def test_a_file_of_before_pages_were_kept_shows_its_tables_and_names_its_figures
     ]
     assert [column.key for column in kept.tables[0].columns] == [True, False]
     assert kept.verdict == done.view().verdict
-    assert kept.listings[0].items == (f"strip: {done.presentation.figures[0].sentence}",)
+    why = "its paper draws it from the runs' records alone (isorun reproduce tiny --scale smoke draws it)"
+    assert kept.listings[0].items == (f"strip: {why}. {done.presentation.figures[0].sentence}",)
     assert kept.listings[1:] == done.view().listings
+    assert [warning.code for warning in kept.warnings] == ["older-file"]
+    assert kept.warnings[0].next_step == "isorun reproduce tiny --scale smoke --recorded, where the records are"
+
+
+def test_a_file_of_before_pages_were_kept_has_the_figures_that_its_numbers_draw(tmp_path, monkeypatch):
+    class Drawing(Tiny):
+        def figures(self, numbers):
+            yield strip({"a": [0.1] * numbers["rows"]}, "accuracy")
+            yield Undrawn("other", "what it needs")
+
+    monkeypatch.setattr(reproducing, "paper", lambda _: Drawing())
+    told = {
+        key: value for key, value in reproducing.reproduce("tiny", folder=tmp_path).to_json().items() if key != "page"
+    }
+    told["figures"].append({"name": "other", "sentence": "It rose."})
+    file = tmp_path / "tiny.json"
+    file.write_text(json.dumps(told))
+    kept = reproducing.kept_reproduction(file).view(figures=True)
+    assert [figure.name for figure in kept.figures] == ["strip"]
+    [said] = kept.listings[0].items
+    assert said == "other: the file lacks what it needs (isorun reproduce tiny --scale smoke draws it). It rose."
+    file.write_text(json.dumps({**told, "numbers": {"rows": "x"}}))
+    with pytest.raises(InputError, match="is not the JSON of a reproduction"):
+        reproducing.kept_reproduction(file)
+
+
+def test_a_file_of_a_paper_that_is_not_installed_has_its_tables(tmp_path, monkeypatch):
+    told = reproducing.reproduce("tiny", folder=tmp_path).to_json()
+    del told["page"]
+    file = tmp_path / "tiny.json"
+    file.write_text(json.dumps(told))
+    monkeypatch.setattr(reproducing, "paper", papers.paper)
+    kept = reproducing.kept_reproduction(file).view(figures=True)
+    assert kept.tables
+    assert "there is no paper 'tiny'" in kept.listings[0].items[0]
+
+
+@pytest.mark.parametrize(
+    ("heading", "column"),
+    [
+        ("best in 25 trials: AKG (%)", Column("AKG", "%", "best in 25 trials")),
+        ("accuracy (points): (CI)", Column("(CI)", "", "accuracy (points)")),
+        ("mean (%)", Column("mean", "%")),
+        ("p, by Holm", Column("p, by Holm")),
+        ("", Column("")),
+    ],
+)
+def test_a_column_is_known_again_by_its_heading(heading, column):
+    assert reproducing._column(heading, is_text=False) == column
+    assert Table("t", "t", (column,), ()).to_json()["columns"] == [heading]
 
 
 NAMED = '{"paper": "p", "title": "t", "scale": "cpu"'

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from isorun.report import escaped, html, html_parts, latex
+from isorun.report import escaped, html, html_parts, latex, markdown
 from isorun.reproducing import kept_reproduction
 
 ROOT = Path(__file__).parents[1]
@@ -57,6 +57,56 @@ def test_a_page_is_made_of_a_result_without_a_run(path):
         assert all(escaped(cell) in page for row in table["rows"] for cell in row)
     assert all(html_parts.unbroken(sentence) in page for sentence in told["verdict"])
     assert r"\begin{tabular}" in latex.render_view(kept.heading[0], kept.view())
+    assert all(
+        f"| {table['rows'][0][0]} |" in markdown.render_view(kept.heading[0], kept.view()) for table in told["tables"]
+    )
+
+
+UNDRAWN = {
+    "ase20-cpu": ["factors-lenet5", "factors-resnet38"],
+    "ase20-gpu": ["factors-lenet5"],
+    "dream-cpu": ["time-shares"],
+    "dream-gpu": ["time-shares"],
+}
+"""What files that were stored before runs of factors, or the time of watching, were kept cannot draw."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_page_has_every_figure_that_the_numbers_draw_and_says_which_it_has_not(path, tmp_path):
+    told = json.loads(path.read_text())
+    told.pop("page", None)
+    without_page = tmp_path / path.name
+    without_page.write_text(json.dumps(told))
+    kept = kept_reproduction(without_page)
+    view = kept.view(figures=True)
+    drawn, undrawn = [figure.name for figure in view.figures], UNDRAWN.get(path.stem, [])
+    sentences = {figure["name"]: figure["sentence"] for figure in told["figures"]}
+    assert drawn == [name for name in sentences if name not in undrawn]
+    assert all(figure.sentence == sentences[figure.name] for figure in view.figures)
+    page = html.render_view(*kept.heading, view)
+    assert page.count("<figure") == len(drawn)
+    [said] = [listing.items for listing in view.listings if "cannot be drawn" in listing.title]
+    assert [item.partition(":")[0] for item in said] == undrawn
+    assert all("the file lacks" in item and f"isorun reproduce {told['paper']} --scale" in item for item in said)
+    assert all(html_parts.unbroken(item) in page for item in said)
+
+
+def test_a_page_that_was_kept_is_the_one_that_the_numbers_draw(tmp_path):
+    told = json.loads((ROOT / "results" / "dream.json").read_text())
+    kept = kept_reproduction(ROOT / "results" / "dream.json").view(figures=True)
+    without_page = tmp_path / "dream.json"
+    without_page.write_text(json.dumps({key: value for key, value in told.items() if key != "page"}))
+    drawn = kept_reproduction(without_page).view(figures=True)
+    assert [figure.name for figure in drawn.figures] == ["best-by-time", "best-by-trial"]
+    assert drawn.figures == kept.figures
+
+
+def test_the_figures_of_the_page_are_drawn_from_the_results(maker, tmp_path):
+    maker.write_figures(tmp_path)
+    drawn = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    stored = {path.name: path.read_bytes() for path in (ROOT / "docs" / "figures").glob("*.svg")}
+    assert drawn == {name: held for name, held in stored.items() if not name.startswith("explained-")}
+    assert sorted(re.findall(r"\]\(figures/(.+?)\)", PAGE.read_text())) == sorted(drawn)
 
 
 def test_every_listed_result_is_there():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from isorun import showing, workflow
 from isorun.analysis import Told
@@ -18,13 +18,14 @@ from isorun.analysis.evidence import Condition, some
 from isorun.analysis.studies.selection import last_words
 from isorun.errors import InputError, NothingRecorded, UsageError
 from isorun.report import UNKNOWN, Column, Listing, Table, View
+from isorun.report.figures.description import Figure
 from isorun.report.kept_views import view_from_json, view_to_json
 from isorun.scheduling import Observer
 from isorun.session import Session
 from isorun.study.design import Study
 from isorun.study.records import RunRecord, RunState
 from isorun.zoo.machines import gpu_is_visible, machines
-from isorun.zoo.paper import AbstractPaper, Presentation, Request
+from isorun.zoo.paper import AbstractPaper, Presentation, Request, Undrawn, drawn
 from isorun.zoo.papers import check_request, paper, presentation_view
 
 __all__ = ["KeptReproduction", "Reproduction", "kept_reproduction", "reproduce", "runs_to_do", "studies_of"]
@@ -106,13 +107,14 @@ class KeptReproduction:
 def kept_reproduction(path: str | Path) -> KeptReproduction:
     """What `isorun reproduce … --json` printed, from a file.
 
-    Files that were written before pages were kept have the tables, and figures by name alone: these are listed.
+    Of files that were written before pages were kept the figures are drawn anew from the numbers; those for which they
+    do not suffice are listed.
     """
     told = _read_json(Path(path))
     name, title, scale = (told[key] for key in ("paper", "title", "scale"))
     try:
         shown = view_from_json(told["page"]) if "page" in told else _view_without_page(told)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise InputError(f"{path} is not the JSON of a reproduction", found=str(error), hint=_WRITES_JSON) from None
     return KeptReproduction(name, _heading(name, title, scale), told, shown)
 
@@ -135,10 +137,10 @@ def _read_json(path: Path) -> Mapping[str, Any]:
 
 
 def _view_without_page(told: Mapping[str, Any]) -> View:
-    """The view of a file that has no page: columns by their headings alone, no figures; the oldest omit omissions."""
-    drawn = tuple(f"{figure['name']}: {figure['sentence']}" for figure in told["figures"])
+    """The view of a file that has no page: columns by their headings alone; the oldest omit omissions."""
+    figures, undrawn = _figures_without_page(told)
     listings = (
-        Listing("Figures that this file only names, since it was written before pages were kept", drawn),
+        Listing("Figures that cannot be drawn from this file", undrawn),
         Listing("Scaled down", tuple(map(str, told["scaled_down"]))),
         Listing("Not to be had here", tuple(map(str, told["not_had"]))),
         Listing("Not attempted", tuple(map(str, told.get("not_attempted", ())))),
@@ -148,15 +150,52 @@ def _view_without_page(told: Mapping[str, Any]) -> View:
         for one in told["warnings"]
     )
     tables = tuple(_table_without_page(one) for one in told["tables"])
-    return View(tuple(map(str, told["verdict"])), tables, warnings, (), listings)
+    warnings = (*warnings, Condition("older-file", _OLDER, f"{_command(told)} --recorded, where the records are"))
+    return View(tuple(map(str, told["verdict"])), tables, warnings, figures, listings)
+
+
+_OLDER: Final = (
+    "an isorun of before pages were kept wrote this file: sentences and tables are as it told them, and today's may "
+    "judge the same runs by other rules; figures are drawn anew"
+)
+
+
+def _figures_without_page(told: Mapping[str, Any]) -> tuple[tuple[Figure, ...], tuple[str, ...]]:
+    """What the paper draws from the numbers, and a sentence on every figure that it cannot."""
+    try:
+        found = tuple(paper(told["paper"]).figures(told["numbers"]))
+        lacks = {item.name: f"the file lacks {item.lacks}" for item in found if isinstance(item, Undrawn)}
+        otherwise = "its paper draws it from the runs' records alone"
+    except InputError as error:  # a paper that another distribution brings, and that is not installed here
+        found, lacks, otherwise = (), {}, error.what
+    figures = drawn(found)
+    there = {figure.name for figure in figures}
+    undrawn = tuple(
+        f"{named['name']}: {lacks.get(named['name'], otherwise)} ({_command(told)} draws it). {named['sentence']}"
+        for named in told["figures"]
+        if named["name"] not in there
+    )
+    return figures, undrawn
+
+
+def _command(told: Mapping[str, Any]) -> str:
+    only = "".join(f" --only {part}" for part in told.get("only", ()))
+    return f"isorun reproduce {told['paper']} --scale {told['scale']}{only}"
 
 
 def _table_without_page(told: Mapping[str, Any]) -> Table:
     rows = tuple(tuple(map(str, row)) for row in told["rows"])
     texts = [any(cell and not _reads_as_number(cell) for cell in column) for column in zip(*rows, strict=True)]
     columns = zip(told["columns"], texts or [True] * len(told["columns"]), strict=True)
-    headed = tuple(Column(str(heading), key=is_text) for heading, is_text in columns)
+    headed = tuple(_column(str(heading), is_text) for heading, is_text in columns)
     return Table(str(told["name"]), str(told["title"]), headed, rows, tuple(map(str, told["notes"])))
+
+
+def _column(heading: str, is_text: bool) -> Column:
+    """The column of which `Table.to_json` made this heading: "group: title (unit)"."""
+    group, _, own = heading.rpartition(": ")
+    title, _, unit = own.removesuffix(")").rpartition(" (")
+    return Column(title, unit, group, is_text) if title and own.endswith(")") else Column(own, "", group, is_text)
 
 
 def _reads_as_number(cell: str) -> bool:

@@ -76,6 +76,31 @@ def test_long_names_fit_the_column_too(tmp_path, options):
     assert "Overfull" not in log
 
 
+def test_a_table_that_is_longer_than_a_page_is_continued_under_the_same_number():
+    columns = (Column("name", key=True), Column("n"))
+    table = Table("t", "Runs", columns, tuple((f"run {number}", str(number)) for number in range(90)), ("A note.",))
+    floats = render_table(table).split("\n\n")
+    assert len(floats) == 3
+    assert [text.count(r"\addtocounter{table}{-1}\caption{Runs (continued)}") for text in floats] == [0, 1, 1]
+    assert [text.count(r"\label{") for text in floats] == [1, 0, 0]
+    assert [text.count("A note.") for text in floats] == [0, 0, 1]
+    assert re.findall(r"run (\d+) &", "".join(floats)) == [str(number) for number in range(90)]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not here")
+@pytest.mark.parametrize("options", ["", "twocolumn"])
+def test_long_tables_and_long_texts_fit_the_page(tmp_path, options):
+    texts = (Column("claim", key=True), Column("published", key=True), Column("ours", key=True), Column("n"))
+    claim = "networks such as (ResNet56, cifar10) differ by up to 9.1 points " * 2
+    long_texts = Table("a", "Texts", texts, ((claim, claim[:60], claim[:50], "1"),) * 25, (claim, claim))
+    wide = (Column("name", key=True), *(Column(f"column {number}", "s") for number in range(12)))
+    long_and_wide = Table("b", "Numbers", wide, (("x", *("1.00",) * 12),) * 90)
+    log = compiled("\n\n".join(map(render_table, (long_texts, long_and_wide))), tmp_path, options)
+    assert "Overfull" not in log
+    assert "Float too large" not in log
+
+
 def test_a_wide_table_is_continued_below_with_its_keys():
     columns = (Column("name", key=True), *(Column(f"column {number}", "s") for number in range(12)))
     text = render_table(Table("wide", "Wide", columns, (("row", *("123456",) * 12),)))

@@ -3,9 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
-from isorun.report import html
+from isorun.analysis.studies.study_result import analyse_study
+from isorun.report import html, terminal
 from isorun.report.churn_tables import churn_tables
 from isorun.report.run_tables import provenance_tables, run_tables
+from record_builder import make_study, packed, trained_records
 
 
 def every_run(result):
@@ -69,3 +71,27 @@ def test_examples_that_flip_are_listed_where_predictions_were_kept(sound, troubl
     assert group.churn.flipping == 1
     assert flipped.rows[0][4:6] == ("9", "9")
     assert "Which examples change" in html.render(troubled)
+
+
+def told_of_answers(result):
+    """Whether the notes of test-set noise and of churn say that answers are of the end."""
+    text = " ".join(terminal.render(result, colour=False, width=80, full=True).split())
+    churn, _ = churn_tables(result)
+    return ", by the answers that runs ended with: " in text, any("ended with" in note for note in churn.notes)
+
+
+def test_answers_of_another_epoch_than_the_one_judged_are_told(troubled):
+    assert told_of_answers(troubled) == (True, True)
+    study, labels = make_study(), packed(range(10), name="test.labels")
+    answers = [[packed([*range(9), place % 10], step=float(step)) for step in range(1, 21)] for place in range(10)]
+    records = [
+        replace(record, predictions=(*answers[place % 10], labels))
+        for place, record in enumerate(trained_records(study))
+    ]
+    assert told_of_answers(analyse_study(study, records)) == (False, False)
+
+
+def test_the_epoch_of_a_run_is_a_plain_number(sound):
+    table = every_run(sound)
+    place = [column.title for column in table.columns].index("epoch")
+    assert all(row[place].isdecimal() for row in table.rows)

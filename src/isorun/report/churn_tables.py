@@ -37,7 +37,9 @@ def churn_tables(result: StudyResult) -> Iterator[Table]:
         for group, churn in found
     )
     note = "Two runs disagree on: the share of test examples that they call differently, on average over all pairs."
-    yield Table("churn", "On which examples do runs disagree?", columns, rows, (note,))
+    of_the_end = "Of the answers that runs ended with: not all left theirs at the epoch judged."
+    notes = (note, of_the_end) if any(group.answers_of_the_end for group, _ in found) else (note,)
+    yield Table("churn", "On which examples do runs disagree?", columns, rows, notes)
     columns = (*GROUP_COLUMNS, Column("example"), Column("label"), Column("predicted", key=True), Column("pairs", "%"))
     rows = tuple((*group_cells(group.key), *_cells(one)) for group, churn in found for one in churn.most)
     notes = (

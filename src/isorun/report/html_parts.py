@@ -113,6 +113,7 @@ def render_table(table: Table, *, beside: Path | None = None, linked: Linked | N
     table = table.first_rows()
     links = [_href(path, beside) for path in table.links] if beside is not None else []
     rows = zip_longest(table.rows, links, fillvalue="")
+    texts = [any(len(row[place]) > _LONG for row in table.rows) for place in range(len(table.columns))]
     notes = "".join(f"<p>{escaped(note)}</p>" for note in table.notes)
     return "\n".join(
         [
@@ -121,7 +122,7 @@ def render_table(table: Table, *, beside: Path | None = None, linked: Linked | N
             f"<caption><span>{escaped(table.title)}</span></caption>",
             f"<thead>{''.join(_head_rows(table))}</thead>",
             "<tbody>",
-            *(_body_row(table.columns, row, link, linked) for row, link in rows),
+            *(_body_row(table.columns, texts, row, link, linked) for row, link in rows),
             "</tbody></table></div>",
             *([f'<div class="notes">{notes}</div>'] if notes else []),
             "</div>",
@@ -162,16 +163,18 @@ def _href(path: str, beside: Path) -> str:
     return f"./{quote(os.path.relpath(path, beside.absolute()))}"
 
 
-def _body_row(columns: Sequence[Column], row: Sequence[str], last_link: str, linked: Linked | None) -> str:
+def _body_row(
+    columns: Sequence[Column], texts: Sequence[bool], row: Sequence[str], last_link: str, linked: Linked | None
+) -> str:
     links = [linked(column, text, row) if linked else "" for column, text in zip(columns, row, strict=True)]
     links = [*links[:-1], last_link or links[-1]] if links else []
-    cells = enumerate(zip(columns, row, links, strict=True))
-    return _line(_cell(place == 0, column, text, link) for place, (column, text, link) in cells)
+    cells = enumerate(zip(columns, texts, row, links, strict=True))
+    return _line(_cell(place == 0, column, text, link, breaks) for place, (column, breaks, text, link) in cells)
 
 
-def _cell(first: bool, column: Column, text: str, link: str) -> str:
-    """The first cell names its row; long texts may break."""
-    kind = ("key list" if "; " in text else "key text" if len(text) > _LONG else "key") if column.key else ""
+def _cell(first: bool, column: Column, text: str, link: str, breaks: bool) -> str:
+    """The first cell names its row. breaks: its column holds long texts, so that the shorter ones break, too."""
+    kind = ("key list" if "; " in text else "key text" if breaks else "key") if column.key else ""
     named = f' class="{kind}"' if kind else ""
     shown = f'<a href="{escaped(link)}">{escaped(text)}</a>' if link else escaped(text)
     return f'<th scope="row"{named}>{shown}</th>' if first and column.key else f"<td{named}>{shown}</td>"

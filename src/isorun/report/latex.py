@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -57,6 +58,13 @@ _LONGEST_HEADING: Final = 12
 _TEXT_WIDTH: Final = 0.6
 _MOST_LETTERS: Final = 72
 """So many letters stand beside each other in the text of an article; a wider table is continued below."""
+_MOST_LINES: Final = 40
+"""So many lines of a table stand below each other on a page of an article; a longer table is continued on the next."""
+_FEWEST_LINES: Final = 10
+_LETTERS_OF_COLUMN: Final = 45
+"""In a line of one of two columns, the narrowest place that a table is made for."""
+_LEAST_WIDTH: Final = 0.2
+"""Of a column of long texts: its words hardly fit a narrower one."""
 _BREAKS: Final = re.compile(r"(?<=[/\\._:=,;@+-])(?=\w)")
 
 
@@ -93,24 +101,75 @@ def _items(listing: Listing) -> str:
 
 
 def render_table(table: Table) -> str:
-    """One floating table with its caption above and its notes below; it fits the column that it is put into.
+    """A floating table with its caption above and its notes below; it fits the column that it is put into.
 
-    A wide one is continued below with the same key columns; what is too wide for a column all the same is shrunk.
+    A wide one is continued below with the same key columns; what is too wide for a column all the same is shrunk. One
+    that is longer than a page, which no float may be, is continued in a float of its own under the same number.
     """
     if table.instead:
         return rf"{{\sloppy\paragraph{{{breakable_text(table.title)}}} {breakable_text(table.instead)}\par}}"
     table = table.first_rows()
-    parts = [line for part in _parts(table) for line in _fitted(part)]
-    lines = [
-        r"\begin{table}",
-        r"\centering\small\sloppy",
-        rf"\caption{{{breakable_text(table.title)}}}",
-        rf"\label{{tab:{_label(table.name)}}}",
-        *parts,
-        *(rf"\par\smallskip{{\footnotesize {breakable_text(note)}}}" for note in table.notes),
-        r"\end{table}",
+    floats = list(_floats(table))
+    return "\n\n".join(
+        "\n".join(_float(table, parts, is_first=place == 0, is_last=place == len(floats) - 1))
+        for place, parts in enumerate(floats)
+    )
+
+
+def _float(table: Table, parts: Sequence[Table], *, is_first: bool, is_last: bool) -> Iterator[str]:
+    yield r"\begin{table}"
+    yield r"\centering\small\sloppy"
+    if is_first:
+        yield rf"\caption{{{breakable_text(table.title)}}}"
+        yield rf"\label{{tab:{_label(table.name)}}}"
+    else:
+        yield rf"\addtocounter{{table}}{{-1}}\caption{{{breakable_text(table.title)} (continued)}}"
+    yield from (line for part in parts for line in _fitted(part))
+    if is_last:
+        yield from (rf"\par\smallskip{{\footnotesize {breakable_text(note)}}}" for note in table.notes)
+    yield r"\end{table}"
+
+
+def _floats(table: Table) -> Iterator[list[Table]]:
+    """The parts of a table by the floats that they stand in, each with room for the notes, which stand in the last."""
+    noted = sum(math.ceil(len(note) / _LETTERS_OF_COLUMN) for note in table.notes)
+    most = max(_MOST_LINES - noted, _FEWEST_LINES)
+    held: list[Table] = []
+    used = 0
+    for part in (short for wide in _parts(table) for short in _short_parts(wide, most)):
+        lines = _head_lines(part) + sum(_lines_of_rows(part))
+        if held and used + lines > most:
+            yield held
+            held, used = [], 0
+        held.append(part)
+        used += lines
+    yield held
+
+
+def _short_parts(table: Table, most: int) -> Iterator[Table]:
+    """The table in parts of so many lines at the most, each with all headings and at least one row."""
+    head = _head_lines(table)
+    begin, used = 0, head
+    for place, lines in enumerate(_lines_of_rows(table)):
+        if place > begin and used + lines > most:
+            yield replace(table, rows=table.rows[begin:place])
+            begin, used = place, head
+        used += lines
+    yield replace(table, rows=table.rows[begin:])
+
+
+def _head_lines(table: Table) -> int:
+    headings = max((len(_heading_lines(column)) for column in table.columns), default=1)
+    return headings + (1 if table.has_groups else 0) + 1  # rules and the space between parts take about a line
+
+
+def _lines_of_rows(table: Table) -> list[int]:
+    """How many lines each row takes, in the narrowest place that it is made for."""
+    letters = [width and max(round(width * _LETTERS_OF_COLUMN), 1) for width in _text_widths(table)]
+    return [
+        max((math.ceil(len(cell) / width) for cell, width in zip(row, letters, strict=True) if width), default=1)
+        for row in table.rows
     ]
-    return "\n".join(lines)
 
 
 def _parts(table: Table) -> Iterator[Table]:
@@ -181,13 +240,18 @@ def _group_lines(table: Table) -> Iterator[str]:
 
 
 def _wrapped(table: Table) -> list[str]:
-    """The alignment of the columns that hold long texts, which share most of the line; "" for the others."""
+    """The alignment of the columns that hold long texts; "" for the others."""
+    return [rf"p{{{width:.2f}\linewidth}}" if width else "" for width in _text_widths(table)]
+
+
+def _text_widths(table: Table) -> list[float]:
+    """The parts of the line that columns of long texts have, most of it together; 0 for the others."""
     lengths = [
         max((len(row[place]) for row in table.rows), default=0) if column.key else 0
         for place, column in enumerate(table.columns)
     ]
     total = sum(length for length in lengths if length > _LONG)
-    return [rf"p{{{_TEXT_WIDTH * length / total:.2f}\linewidth}}" if length > _LONG else "" for length in lengths]
+    return [max(_TEXT_WIDTH * length / total, _LEAST_WIDTH) if length > _LONG else 0.0 for length in lengths]
 
 
 def _row(cells: Sequence[str], wrapped: Sequence[str] = ()) -> str:

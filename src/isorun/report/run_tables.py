@@ -9,7 +9,7 @@ from typing import Final
 from isorun.analysis.evidence.surroundings import SHORT
 from isorun.analysis.studies.group_result import GroupResult, JudgedRun
 from isorun.analysis.studies.study_result import StudyResult
-from isorun.report import UNKNOWN, Column, NumberStyle, Table, count, memory, seconds, significant, style_for
+from isorun.report import UNKNOWN, Column, NumberStyle, Table, count, memory, seconds, style_for
 from isorun.report.study_tables import GROUP_COLUMNS, group_cells
 from isorun.study.records import RunState
 
@@ -66,7 +66,7 @@ def _run_cells(group: GroupResult, run: JudgedRun, result: StudyResult, style: N
         run.run_id,
         "drawn anew" if run.seed is None else str(run.seed),
         *([style.value(value, sd)] if metric else []),
-        "end" if selected.step is None else significant(selected.step, 6),
+        "end" if selected.step is None else f"{selected.step:.12g}",
         run.weights[:SHORT] or UNKNOWN,
         f"{Path(run.folder).name}/{_LOG}" if run.folder else UNKNOWN,
     )

@@ -149,12 +149,18 @@ def _overall_notes(result: StudyResult, metric: JudgedMetric) -> Iterator[str]:
     if metric == result.primary and result.weak is not None:
         yield _weak_note(result)
     if metric == result.primary:
-        yield from (f"{group.key.label}: {group.noise.sentence}" for group in result.groups if group.noise is not None)
+        yield from (_noise_note(group) for group in result.groups if group.noise is not None)
     excluded = sum(
         judged.every.metrics[metric.name].overall.excluded for group in result.groups for judged in group.selections
     )
     if excluded:
         yield f"{count(excluded, 'value')} not finite (NaN or infinite) and left out."
+
+
+def _noise_note(group: GroupResult) -> str:
+    """What the test set does; of other answers than those that the table judges it has a spread of its own."""
+    of_the_end = ", by the answers that runs ended with" if group.answers_of_the_end else ""
+    return f"{group.key.label}{of_the_end}: {group.noise.sentence if group.noise else ''}"
 
 
 def _weak_note(result: StudyResult) -> str:

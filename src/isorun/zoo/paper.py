@@ -30,6 +30,8 @@ __all__ = [
     "Presentation",
     "Request",
     "Scale",
+    "Undrawn",
+    "drawn",
     "last_attempts",
     "smoke_verdict",
 ]
@@ -117,6 +119,14 @@ class Presentation:
     numbers: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Undrawn:
+    """A figure that numbers stored before all it needs was kept cannot draw. lacks: what they are without."""
+
+    name: str
+    lacks: str
+
+
 class AbstractPaper(abc.ABC):
     """A paper. Subclasses are final, hold no state, and import no framework: only their training scripts do.
 
@@ -154,6 +164,18 @@ class AbstractPaper(abc.ABC):
 
         A group without runs is named, not left out. Failed runs are counted and warned of by the caller.
         """
+
+    def figures(self, numbers: Mapping[str, Any]) -> Iterable[Figure | Undrawn]:  # noqa: ARG002 - see below
+        """The figures from the numbers of a presentation alone, so that stored ones are drawn without any record.
+
+        A paper that draws from its records instead has none here: its figures are in the pages that were kept.
+        """
+        return ()
+
+
+def drawn(found: Iterable[Figure | Undrawn]) -> tuple[Figure, ...]:
+    """Those that could be drawn."""
+    return tuple(item for item in found if isinstance(item, Figure))
 
 
 def smoke_verdict(finished: int) -> tuple[str, ...]:

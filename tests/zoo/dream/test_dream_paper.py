@@ -13,8 +13,9 @@ from isorun.errors import DataError
 from isorun.report.figures.svg import render
 from isorun.zoo.data.search_logs import SearchLogs
 from isorun.zoo.paper import SCALES, Request
-from isorun.zoo.studies.dream.figures import best_by_time, best_by_trial
+from isorun.zoo.studies.dream.figures import case_figures
 from isorun.zoo.studies.dream.paper import Dream
+from isorun.zoo.studies.dream.presentation import numbers
 
 
 @pytest.fixture
@@ -125,9 +126,11 @@ def test_a_case_without_any_search_is_not_drawn(data, tmp_path):
 
 
 def test_stairs_go_up_only_when_the_improving_trial_has_ended():
-    searches = {"greedy": made_search([0.2, 0.1, 0.6], seconds=3600.0)}
-    assert best_by_time(searches, "t").lines[0].points == ((1.0, 20.0), (3.0, 20.0), (3.0, 60.0), (3.0, 60.0))
-    assert best_by_trial(searches, "t").lines[0].points == ((0.0, 20.0), (2.0, 20.0), (2.0, 60.0), (2.0, 60.0))
+    searches = [made_search([0.2, 0.1, 0.6], case, "greedy", seconds=3600.0) for case in ("I", "II")]
+    told = {"made": True, **numbers([], SearchLogs(tuple(searches), (), "made"), ("I", "II"))}
+    by_time, by_trial = case_figures(told)
+    assert by_time.lines[0].points == ((1.0, 20.0), (3.0, 20.0), (3.0, 60.0), (3.0, 60.0))
+    assert by_trial.lines[0].points == ((0.0, 20.0), (2.0, 20.0), (2.0, 60.0), (2.0, 60.0))
 
 
 def test_importing_the_paper_brings_no_heavy_package():

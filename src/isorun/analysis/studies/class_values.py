@@ -30,6 +30,7 @@ from isorun.study.records import Predictions, RunRecord, Series
 __all__ = [
     "PickedRow",
     "Votes",
+    "answers_of_the_end",
     "churn_of_votes",
     "class_values",
     "group_gaps",
@@ -256,6 +257,14 @@ def group_votes(records: Sequence[RunRecord], judged_at: Mapping[str, float | No
     if not same or labels.ndim != 1 or not labels.size:
         return None
     return np.stack([predicted for predicted, _ in found]), labels
+
+
+def answers_of_the_end(records: Sequence[RunRecord], judged_at: Mapping[str, float | None]) -> bool:
+    """Whether the votes are those of the end, because a run left none at the epoch that it is judged at."""
+    return any(
+        (step := judged_at.get(record.run_id)) is not None and all(item.step != step for item in record.predictions)
+        for record in records[:_MOST_RUNS]
+    )
 
 
 def _predictions(

@@ -16,7 +16,13 @@ from isorun.analysis.spreads import Spread, pooled_sd, spread
 from isorun.analysis.spreads.churn import Churn
 from isorun.analysis.spreads.class_gaps import ClassGap
 from isorun.analysis.spreads.noise import NoiseShares
-from isorun.analysis.studies.class_values import churn_of_votes, group_gaps, group_votes, noise_of_votes
+from isorun.analysis.studies.class_values import (
+    answers_of_the_end,
+    churn_of_votes,
+    group_gaps,
+    group_votes,
+    noise_of_votes,
+)
 from isorun.analysis.studies.selection import (
     LearningCurves,
     Selected,
@@ -140,6 +146,10 @@ class SelectionResult:
         """The value of every run that has one, NaN included."""
         return tuple(values_of(self.runs, metric))
 
+    def run_ids(self, metric: str) -> tuple[str, ...]:
+        """The runs behind these values."""
+        return tuple(run.run_id for run in self.runs if metric in run.selected.values)
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -175,7 +185,8 @@ class GroupResult:
     gaps: the classes' gaps by the primary metric and selection beside what chance gives, where labels were kept.
     units: what the finished runs count as. provenance: from which code, machine and launch they come.
     undigested: why runs have no digest of their weights, as they noted it. churn: on which examples the runs disagree,
-    where predictions were kept.
+    where predictions were kept. answers_of_the_end: noise and churn are of what runs answered when they ended, since
+    not all left their answers at the epoch judged.
     """
 
     key: GroupKey
@@ -192,6 +203,7 @@ class GroupResult:
     provenance: Provenance
     undigested: tuple[str, ...] = ()
     churn: Churn | None = None
+    answers_of_the_end: bool = False
 
     @property
     def finished(self) -> int:
@@ -224,7 +236,8 @@ def analyse_group(
     curves = (learning_curves(name, finished) for name in shown)
     units = run_units(finished)
     judged = tuple(_judge(finished, units, selection, names, weak) for selection in selections)
-    votes = group_votes(finished, {run.run_id: run.selected.step for run in judged[0].runs})
+    judged_at = {run.run_id: run.selected.step for run in judged[0].runs}
+    votes = group_votes(finished, judged_at)
     return GroupResult(
         key=key,
         planned=planned,
@@ -240,6 +253,7 @@ def analyse_group(
         provenance=provenance(finished),
         undigested=_undigested(finished),
         churn=churn_of_votes(votes),
+        answers_of_the_end=answers_of_the_end(finished, judged_at),
     )
 
 

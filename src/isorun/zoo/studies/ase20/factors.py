@@ -47,7 +47,7 @@ SELECTION: Final = "best-loss"
 class FactorArm:
     """The runs in which one factor was varied (or all, or none).
 
-    values: the accuracies, as fractions.
+    values: the accuracies, as fractions; runs: whose they are.
     share: of the variance with all varied, less what is left with none varied; None where that is not known.
     """
 
@@ -57,6 +57,7 @@ class FactorArm:
     weak: int
     share: float | None
     interval: tuple[float, float] | None
+    runs: tuple[str, ...] = ()
 
     @property
     def variance(self) -> float | None:
@@ -88,6 +89,8 @@ class FactorShares:
         arms = {
             arm.name: {
                 "n": arm.spread.n,
+                "values": list(arm.values),
+                "runs": list(arm.runs),
                 "weak": arm.weak,
                 "variance": arm.variance,
                 "share": arm.share,
@@ -102,7 +105,7 @@ def factor_shares(part: PartResult) -> FactorShares:
     """The shares, from accuracies at the epoch of the best loss."""
     groups = {arm: arm_group(part, arm) for arm in part.planned.arms}
     values = {arm: _values(group) for arm, group in groups.items()}
-    spreads = {arm: spread(found) for arm, found in values.items()}
+    spreads = {arm: spread(found.values()) for arm, found in values.items()}
     return FactorShares(
         network=part.planned.networks[0].name,
         data=part.planned.data,
@@ -117,23 +120,29 @@ def arm_group(part: PartResult, arm: str) -> GroupResult | None:
     return next((group for group in groups if group.key.approach == arm), None)
 
 
-def _values(group: GroupResult | None) -> tuple[float, ...]:
-    values = group.selection(SELECTION).values(METRIC) if group else ()
-    return tuple(value for value in values if math.isfinite(value))
+def _values(group: GroupResult | None) -> dict[str, float]:
+    """Run to its accuracy."""
+    if group is None:
+        return {}
+    judged = group.selection(SELECTION)
+    values = zip(judged.run_ids(METRIC), judged.values(METRIC), strict=True)
+    return {run: value for run, value in values if math.isfinite(value)}
 
 
 def _weak(group: GroupResult | None) -> tuple[str, ...]:
     return group.selection(SELECTION).weak_runs if group else ()
 
 
-def _arm(name: str, values: tuple[float, ...], spreads: Mapping[str, Spread], weak: int) -> FactorArm:
+def _arm(name: str, found: Mapping[str, float], spreads: Mapping[str, Spread], weak: int) -> FactorArm:
     own, everything = spreads[name], spreads[ALL_FACTORS]
+    values, runs = tuple(found.values()), tuple(found)
     if name == ALL_FACTORS or own.sd is None or not everything.sd:
-        return FactorArm(name, values, own, weak, None, None)
+        return FactorArm(name, values, own, weak, None, None, runs)
     floor = 0.0 if name == NO_FACTOR else _noise_share(spreads)
     ratio = (own.sd / everything.sd) ** 2
     low, high = _ratio_interval(ratio, own.n - 1, everything.n - 1)
-    return FactorArm(name, values, own, weak, ratio - floor, (max(low - floor, 0.0), max(high - floor, 0.0)))
+    interval = max(low - floor, 0.0), max(high - floor, 0.0)
+    return FactorArm(name, values, own, weak, ratio - floor, interval, runs)
 
 
 def _noise_share(spreads: Mapping[str, Spread]) -> float:

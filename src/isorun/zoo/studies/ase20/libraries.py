@@ -8,7 +8,7 @@ fixed-seed runs, where only kernels vary, and beside that of default runs, where
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -101,7 +101,15 @@ class LibraryRuns:
             "sd_ci90": None if self.spread.sd_interval is None else list(self.spread.sd_interval),
             "max_diff": self.spread.max_difference,
             "different_final_weights": self.weights and self.weights[0],
+            "runs_with_weights": self.weights and self.weights[1],
         }
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> LibraryRuns:
+        """What was written; the oldest files do not say how many runs left their weights: all did."""
+        values, different = tuple(told["values"]), told["different_final_weights"]
+        weights = None if different is None else (different, told.get("runs_with_weights", len(values)))
+        return cls(told["library"], values, spread(values), weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +157,12 @@ class LibraryComparison:
             "seen": self.seen,
             "why_not": self.why_not or None,
         }
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> LibraryComparison:
+        """What was written."""
+        libraries = tuple(map(LibraryRuns.from_json, told["libraries"]))
+        return cls(told["network"], told["data"], Level(told["level"]), libraries, told["levene_p"])
 
 
 def library_comparisons(part: PartResult) -> Iterator[LibraryComparison]:
@@ -226,9 +240,9 @@ def _row(item: LibraryComparison, runs: LibraryRuns) -> tuple[str, ...]:
     return (*names, str(runs.spread.n), percentage(runs.spread.mean), *spread_cells(runs.spread), weights, p)
 
 
-def library_figures(found: Sequence[LibraryComparison]) -> Iterator[Figure]:
-    """Figure 4: boxes of every library's runs, a figure for each network and level."""
-    for item in found:
+def library_figures(told: Iterable[Mapping[str, Any]]) -> Iterator[Figure]:
+    """Figure 4 from the numbers: boxes of every library's runs, a figure for each network and level."""
+    for item in map(LibraryComparison.from_json, told):
         rows = [
             BoxRow(
                 runs.library, runs.spread, tuple(RunValue(str(at), one) for at, one in enumerate(runs.values)), place

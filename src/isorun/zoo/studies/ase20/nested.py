@@ -83,6 +83,11 @@ class RunsBySeed:
         return min((len(runs) for runs in self.by_seed.values()), default=0)
 
     @property
+    def is_enough(self) -> bool:
+        """Whether there are seeds and repeats enough to speak of shares."""
+        return len(self.by_seed) >= FEWEST_SEEDS and self.fewest_repeats >= FEWEST_REPEATS
+
+    @property
     def different_weights(self) -> int:
         """Different final weights, added up over the seeds."""
         return sum(len({run.weights for run in runs}) for runs in self.by_seed.values())
@@ -130,11 +135,6 @@ class Nested:
     deterministic: RunsBySeed | None
     disagreement: NestedDisagreement | None
     convergence: Convergence
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether there are seeds and repeats enough to speak of shares."""
-        return len(self.fixed.by_seed) >= FEWEST_SEEDS and self.fixed.fewest_repeats >= FEWEST_REPEATS
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, with every run."""
@@ -260,18 +260,13 @@ _RULE: Final = "best-loss"
 
 def nested_sentences(nested: Nested) -> Iterator[str]:
     """What may be claimed; nothing below the least numbers of seeds and repeats."""
+    shares = _share_sentence(nested.network, nested.data, nested.fixed)
+    if not shares:
+        return
+    yield shares
     components = nested.fixed.components(_RULE)
-    if not nested.is_enough or components is None or components.within_share is None:
+    if components is None or components.within == 0.0:
         return
-    seeds, runs = len(nested.fixed.by_seed), len(nested.fixed.runs)
-    if components.within == 0.0:
-        yield f"{nested.network}, {runs} runs of {seeds} seeds: repeats of a seed do not differ: no kernel noise."
-        return
-    yield (
-        f"{nested.network} on {nested.data}, {runs} runs of {seeds} seeds: {_share(components.within_share)} % of the "
-        f"variance of the accuracy is kernel noise within seeds (95 % interval "
-        f"{_span(components.within_share_interval)} %), {_share(components.share)} % is the seed."
-    )
     found = nested.disagreement
     if found is not None and found.ratio is not None:
         yield (
@@ -281,6 +276,21 @@ def nested_sentences(nested: Nested) -> Iterator[str]:
         )
     if nested.deterministic is not None:
         yield _deterministic(nested, nested.deterministic)
+
+
+def _share_sentence(network: str, data: str, found: RunsBySeed) -> str:
+    """Kernel noise against the seed; empty below the least numbers of seeds and repeats."""
+    components = found.components(_RULE)
+    if not found.is_enough or components is None or components.within_share is None:
+        return ""
+    seeds, runs = len(found.by_seed), len(found.runs)
+    if components.within == 0.0:
+        return f"{network}, {runs} runs of {seeds} seeds: repeats of a seed do not differ: no kernel noise."
+    return (
+        f"{network} on {data}, {runs} runs of {seeds} seeds: {_share(components.within_share)} % of the "
+        f"variance of the accuracy is kernel noise within seeds (95 % interval "
+        f"{_span(components.within_share_interval)} %), {_share(components.share)} % is the seed."
+    )
 
 
 def _deterministic(nested: Nested, found: RunsBySeed) -> str:
@@ -350,7 +360,7 @@ def _disagreement_note(nested: Nested) -> Iterator[str]:
 
 
 def _too_few(nested: Nested) -> Iterator[str]:
-    if not nested.is_enough:
+    if not nested.fixed.is_enough:
         yield "Too few seeds or repeats to judge: nothing is claimed from this table."
 
 
@@ -410,17 +420,34 @@ def _epoch_notes(nested: Nested) -> Iterator[str]:
         yield f"Epoch of the best validation loss: {among} of {nested.convergence.epochs}."
 
 
-def nested_figures(nested: Nested) -> Iterator[Figure]:
-    """The accuracy of every fixed-seed run, a row a seed."""
+def nested_figures(nested: Mapping[str, Any]) -> Iterator[Figure]:
+    """The accuracy of every fixed-seed run, a row a seed, from the numbers."""
+    network, data = nested["network"], nested["data"]
+    fixed_seed = _runs_from_json(nested["fixed_seed"])
     rows = [
         BoxRow(f"seed {seed}", spread(run.accuracy[_RULE] for run in runs), _dots(runs), 0)
-        for seed, runs in nested.fixed.by_seed.items()
+        for seed, runs in fixed_seed.by_seed.items()
     ]
-    title = f"{nested.network} on {nested.data}: test accuracy of every fixed-seed run, by seed"
-    sentence = next(nested_sentences(nested), "Too few seeds or repeats to judge.")
+    title = f"{network} on {data}: test accuracy of every fixed-seed run, by seed"
+    sentence = _share_sentence(network, data, fixed_seed) or "Too few seeds or repeats to judge."
     figure = box_figure("nested", title, "test accuracy (%)", rows, sentence, factor=100.0)
     if figure is not None:
         yield figure
+
+
+def _runs_from_json(told: Mapping[str, Any]) -> RunsBySeed:
+    runs = (
+        NestedRun(
+            run["seed"],
+            run["repeat"],
+            {selection: run[selection]["test_accuracy"] for selection in JUDGED},
+            {selection: run[selection]["epoch"] for selection in JUDGED},
+            run["per_class"],
+            run["weights"],
+        )
+        for run in told["values"]
+    )
+    return RunsBySeed(Level.FIXED_SEED, tuple(runs))
 
 
 def _dots(runs: tuple[NestedRun, ...]) -> tuple[RunValue, ...]:

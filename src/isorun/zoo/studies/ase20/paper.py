@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, final
 
 from isorun.errors import DataError
+from isorun.report.figures.description import Figure
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
 from isorun.zoo.data.presence import at_hand
-from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Network, Omission, Presentation, Request, Scale
+from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Network, Omission, Presentation, Request, Scale, Undrawn
 from isorun.zoo.studies.ase20.design import ON_REQUEST, PARTS, planned_parts, scaled_down, study_of
 from isorun.zoo.studies.ase20.scales import COSTS, LENETS, NETWORKS, OTHER_DATA
 
@@ -72,6 +73,12 @@ class Ase20(AbstractPaper):
         from isorun.zoo.studies.ase20.presentation import presented  # noqa: PLC0415 - scipy loads when needed
 
         return presented(request, records, _is_made(request))
+
+    def figures(self, numbers: Mapping[str, Any]) -> Iterator[Figure | Undrawn]:
+        """Figures 2 to 4, the factors, and repeats within seeds."""
+        from isorun.zoo.studies.ase20.figures import figures_of  # noqa: PLC0415 - as above
+
+        return figures_of(numbers)
 
 
 def _is_made(request: Request) -> Callable[[str], bool]:

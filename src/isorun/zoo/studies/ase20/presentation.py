@@ -19,13 +19,13 @@ from isorun.report import Table, count
 from isorun.study.records import RunRecord
 from isorun.zoo.data.images import load_images
 from isorun.zoo.data.presence import form_of
-from isorun.zoo.paper import Presentation, Request, smoke_verdict
+from isorun.zoo.paper import Presentation, Request, drawn, smoke_verdict
 from isorun.zoo.studies.ase20.design import METRIC, not_had, scaled_down, sentences_on_data
 from isorun.zoo.studies.ase20.example import example_table
 from isorun.zoo.studies.ase20.factors import FactorShares, factor_lead, factor_table, lead_sentence
-from isorun.zoo.studies.ase20.figures import accuracy_figures, factor_figures
+from isorun.zoo.studies.ase20.figures import figures_of
 from isorun.zoo.studies.ase20.findings import Finding, Findings, find, findings_table
-from isorun.zoo.studies.ase20.libraries import library_figures, library_sentences, library_table
+from isorun.zoo.studies.ase20.libraries import library_sentences, library_table
 from isorun.zoo.studies.ase20.measured import (
     Measured,
     PartResult,
@@ -34,7 +34,7 @@ from isorun.zoo.studies.ase20.measured import (
     distinct_weights,
     overall_extreme,
 )
-from isorun.zoo.studies.ase20.nested import nested_figures, nested_sentences, nested_tables
+from isorun.zoo.studies.ase20.nested import nested_sentences, nested_tables
 from isorun.zoo.studies.ase20.published import DATA_SIZES, EXAMPLE, TABLE_2, TABLE_3
 from isorun.zoo.studies.ase20.tables import accuracy_tables, level_tables, table_1, time_tables
 
@@ -46,22 +46,17 @@ def presented(
 ) -> Presentation:
     """The presentation. is_made: whether data made on the spot stands in for the data set of this name."""
     found = find(request, records, is_made)
-    planned = found.planned
+    planned, numbers = found.planned, to_json(request, found)
     at_hand = _incomplete({part.data for part in planned})
     less = (*scaled_down(planned), *sentences_on_data(planned, is_made, at_hand))
     return Presentation(
         verdict=tuple(verdict(found, request.scale, is_less=bool(less))),
         tables=tuple(_tables(found, at_hand)),
-        figures=(
-            *accuracy_figures(found.groups),
-            *factor_figures(found.parts),
-            *(nested_figures(found.nested) if found.nested else ()),
-            *library_figures(found.libraries),
-        ),
+        figures=drawn(figures_of(numbers)),
         scaled_down=less,
         not_had=tuple(not_had(request.scale, planned)),
         warnings=merged_warnings(found.parts, found.groups, request.scale),
-        numbers=to_json(request, found),
+        numbers=numbers,
     )
 
 
@@ -294,6 +289,7 @@ def _selections(group: Measured) -> dict[str, Any]:
     return {
         judged.selection.name: {
             "values": list(judged.values(METRIC)),
+            "runs": list(judged.run_ids(METRIC)),
             "per_class": _class_values(judged),
             "weak_runs": list(judged.weak_runs),
             "seconds": _spread(judged.every.seconds),

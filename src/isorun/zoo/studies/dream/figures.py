@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from isorun.report import Column, Table, fixed
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Axis, Figure, Legend, Line, Tick, Tile
 from isorun.report.figures.marks import GREY
 from isorun.report.figures.searches import BestCurve, best_so_far
-from isorun.zoo.data.search_logs import LoggedSearch
+from isorun.zoo.paper import Undrawn
 from isorun.zoo.studies.dream.design import COMPARED, METHODS
 from isorun.zoo.studies.dream.findings import HOUR, TARGET, TRIALS
-from isorun.zoo.studies.dream.measured import MeasuredSearch, SearchPoint, SearchProgress, replay
-from isorun.zoo.studies.dream.tables import cost_shares, label
+from isorun.zoo.studies.dream.measured import MeasuredSearch, SearchPoint, SearchProgress, progress_of
+from isorun.zoo.studies.dream.tables import in_papers_order, label
 
-__all__ = ["best_by_time", "best_by_trial", "searched_figures"]
+__all__ = ["case_figures", "case_title", "figures_of", "searched_figures"]
 
 _TARGET_SERIES: Final = GREY
 _MOMENTS: Final = 60
@@ -25,25 +25,60 @@ _TAKEN_OVER: Final = ", then repair"
 _Across = Callable[[SearchPoint], float]
 
 
-def best_by_time(searches: Mapping[str, LoggedSearch], title: str) -> Figure:
-    """The best score over the hours of each search, and the score that was aimed at (Figure 2 of the paper)."""
-    runs = {label(tuner): replay(search, None) for tuner, search in searches.items()}
+_TITLES: Final = {"I": "Case I: searches for a score of 75 %", "II": "Case II: searches of 25 trials"}
+
+
+def figures_of(numbers: Mapping[str, Any]) -> Iterator[Figure | Undrawn]:
+    """Every figure, from the numbers alone: our own searches first."""
+    if "compared" in numbers:
+        yield from searched_figures(numbers["compared"])
+    if "searches" in numbers:
+        yield from case_figures(numbers)
+
+
+def case_title(case: str, *, made: bool) -> str:
+    """A case by what was searched for in it. made: whether its logs are made ones."""
+    return f"{_TITLES[case]} (made logs)" if made else _TITLES[case]
+
+
+def case_figures(numbers: Mapping[str, Any]) -> Iterator[Figure | Undrawn]:
+    """Figures 2 and 3: the two cases, replayed from their logs."""
+    names = {"I": ("best-by-time", "Figure 2", _best_by_time), "II": ("best-by-trial", "Figure 3", _best_by_trial)}
+    for case, (name, figure, draw) in names.items():
+        own = {told["tuner"]: told for told in numbers["searches"] if told["case"] == case}
+        if any("curve" not in told for told in own.values()):
+            yield Undrawn(name, "the score of every trial of the logs")
+        elif own:
+            curves = {tuner: told["curve"] for tuner, told in in_papers_order(own).items()}
+            yield draw(curves, f"{figure}. {case_title(case, made=numbers['made'])}")
+
+
+_Curve = Sequence[Sequence[float]]
+"""Number, seconds since the start and best score so far, trial by trial."""
+
+
+def _points(curve: _Curve) -> Iterator[tuple[int, float, float]]:
+    yield from ((int(trial), elapsed_s, best) for trial, elapsed_s, best in curve)
+
+
+def _best_by_time(curves: Mapping[str, _Curve], title: str) -> Figure:
+    """The best score over the hours of each search, and the score that was aimed at."""
     return _figure(
         "best-by-time",
         title,
-        runs,
+        {label(tuner): progress_of(_points(curve)) for tuner, curve in curves.items()},
         ("hours of search", lambda point: point.elapsed_s / HOUR),
         target=100 * TARGET,
         sentence="The best score so far by time; a mark is a trial that improved it; dashed: the target.",
     )
 
 
-def best_by_trial(searches: Mapping[str, LoggedSearch], title: str) -> Figure:
-    """The best score over the first trials of each search (Figure 3 of the paper)."""
+def _best_by_trial(curves: Mapping[str, _Curve], title: str) -> Figure:
+    """The best score over the first trials of each search."""
     return _figure(
         "best-by-trial",
         title,
-        {label(tuner): replay(search, TRIALS) for tuner, search in searches.items()},
+        {label(tuner): progress_of(_points(curve[:TRIALS])) for tuner, curve in curves.items()},
         ("trial", lambda point: float(point.trial)),
         sentence=f"The best score so far over the first {TRIALS} trials, trial 0 being the model a search starts from; "
         "a mark is a trial that improved it.",
@@ -110,8 +145,9 @@ _BY_TRIAL: Final = (
 )
 
 
-def searched_figures(searches: Sequence[MeasuredSearch]) -> Iterator[Figure]:
+def searched_figures(compared: Mapping[str, Any]) -> Iterator[Figure | Undrawn]:
     """Figures 5 to 10 of each data set that has the searches for them, complete ones only."""
+    searches = [MeasuredSearch.from_json(told) for told in compared["searches"]]
     for data in dict.fromkeys(search.data for search in searches):
         own = [search for search in searches if search.data == data and search.is_complete]
         for figure, name, told, methods in _BY_TRIAL:
@@ -119,12 +155,13 @@ def searched_figures(searches: Sequence[MeasuredSearch]) -> Iterator[Figure]:
             if len(curves) == len(methods):
                 after = _attached_after(own) if figure == "Figure 7" else None
                 yield _mean_by_trial(f"{name}-{data}", f"{figure}. {data}: {told}", curves, after)
-        compared = _curves(own, tuple(method.name for method in COMPARED))
-        if compared:
-            yield _mean_by_time(f"figure-6-{data}", f"Figure 6. {data}: best by time", compared)
-    shares = _time_shares("Figure 8. Shares of the time", searches)
-    if shares:
-        yield shares
+        by_time = _curves(own, tuple(method.name for method in COMPARED))
+        if by_time:
+            yield _mean_by_time(f"figure-6-{data}", f"Figure 6. {data}: best by time", by_time)
+    if "time_shares" not in compared:
+        yield Undrawn("time-shares", "the seconds that watching took (Table 3 has their share)")
+    elif compared["time_shares"]:
+        yield _time_shares("Figure 8. Shares of the time", compared["time_shares"])
 
 
 def _curves(searches: Sequence[MeasuredSearch], methods: Sequence[str]) -> dict[str, list[MeasuredSearch]]:
@@ -235,21 +272,17 @@ def _style(method: str, methods: Sequence[str]) -> tuple[int, bool]:
     return methods.index(own if own in methods else method), own in methods and own != method
 
 
-def _time_shares(title: str, searches: Iterable[MeasuredSearch]) -> Figure | None:
+def _time_shares(title: str, shares: Mapping[str, Mapping[str, float]]) -> Figure:
     """Figure 8: how the time of repaired searches is shared between watching and training, a bar a data set."""
-    by_data: dict[str, list[MeasuredSearch]] = {}
-    for search in searches:
-        by_data.setdefault(search.data, []).append(search)
-    shares = {data: found for data, own in by_data.items() if (found := cost_shares(own)) is not None}
-    if not shares:
-        return None
     bars = []
-    for row, (data, (watching, rest)) in enumerate(shares.items()):
-        place = (row - 0.3, row + 0.3)
+    for row, (data, found) in enumerate(shares.items()):
+        place, watching, rest = (row - 0.3, row + 0.3), found["watching"], found["training"]
         bars.append(Tile((0.0, 100 * rest), place, 0, 0.6, f"{data}, training: {100 * rest:.2f} %", "training"))
         bars.append(Tile((100 * rest, 100.0), place, 1, 1.0, f"{data}, watching: {100 * watching:.2f} %"))
     columns = (Column("data", key=True), Column("watching", "%"), Column("training", "%"))
-    rows = tuple((data, *(fixed(100 * share, 3) for share in found)) for data, found in shares.items())
+    rows = tuple(
+        (data, *(fixed(100 * found[of], 3) for of in ("watching", "training"))) for data, found in shares.items()
+    )
     return Figure(
         name="time-shares",
         title=title,

@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from isorun.errors import InputError
 from isorun.study.records import RunRecord, RunState
 from isorun.zoo.data.search_logs import LoggedSearch
 from isorun.zoo.paper import last_attempts
-from isorun.zoo.studies.dream.design import METRIC, Method, PlannedStudy
+from isorun.zoo.studies.dream.design import METHODS, METRIC, Method, PlannedStudy
+from isorun.zoo.studies.dream.scales import ATTACHED_AFTER
 
 __all__ = [
     "MeasuredSearch",
@@ -129,7 +130,7 @@ class MeasuredSearch:
     planned: int
     target: float
     trials: tuple[MeasuredTrial, ...]
-    attached_after: int = 0
+    attached_after: int = ATTACHED_AFTER
 
     @property
     def problem(self) -> tuple[str, str, int]:
@@ -149,6 +150,40 @@ class MeasuredSearch:
             elapsed += trial.seconds
             points.append((trial.number, elapsed, trial.score))
         return progress_of(points)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, with every trial."""
+        hit = self.progress.reached(self.target)
+        return {
+            "data": self.data,
+            "family": self.family,
+            "seed": self.seed,
+            "method": self.method.name,
+            "target": self.target,
+            "attached_after": self.attached_after,
+            "complete": self.is_complete,
+            "scores": [trial.score for trial in self.trials],
+            "seconds": [round(trial.seconds, 3) for trial in self.trials],
+            "failed": sum(trial.failed for trial in self.trials),
+            "best": self.progress.best,
+            "seconds_to_target": None if hit is None else round(hit.elapsed_s, 3),
+        }
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> MeasuredSearch:
+        """What was written, so far as figures need it; the oldest files took over where all but smoke runs do."""
+        both = zip(told["scores"], told["seconds"], strict=True)
+        trials = tuple(MeasuredTrial(number, score, seconds) for number, (score, seconds) in enumerate(both))
+        return cls(
+            told["data"],
+            told["family"],
+            told["seed"],
+            METHODS[told["method"]],
+            len(trials) if told["complete"] else len(trials) + 1,
+            told["target"],
+            trials,
+            told.get("attached_after", ATTACHED_AFTER),
+        )
 
 
 _TRIAL: Final = re.compile(r"(?P<search>.+) trial-(?P<number>\d+)")

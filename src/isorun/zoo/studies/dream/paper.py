@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, final
 
 from isorun.errors import DataError
+from isorun.report.figures.description import Figure
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
 from isorun.zoo.data.presence import at_hand, require
-from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Network, Omission, Presentation, Request, Scale
+from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Network, Omission, Presentation, Request, Scale, Undrawn
 from isorun.zoo.studies.dream.design import DATA, PARTS, cases_of, planned_studies, scaled_down, study_of
 from isorun.zoo.studies.dream.scales import COSTS, SIZES
 
@@ -64,6 +65,12 @@ class Dream(AbstractPaper):
             return None if request.scale == "smoke" and not at_hand(_LOGS) else require(_LOGS)
 
         return presented(request, records, logs, _is_made(request))
+
+    def figures(self, numbers: Mapping[str, Any]) -> Iterator[Figure | Undrawn]:
+        """Figures 2, 3 and 5 to 10."""
+        from isorun.zoo.studies.dream.figures import figures_of  # noqa: PLC0415 - as above
+
+        return figures_of(numbers)
 
 
 def _is_made(request: Request) -> Callable[[str], bool]:

@@ -10,10 +10,9 @@ from typing import Any, Final
 from isorun.analysis.evidence import Condition
 from isorun.errors import DataError
 from isorun.report import Table, fixed, significant
-from isorun.report.figures.description import Figure
 from isorun.study.records import RunRecord
-from isorun.zoo.data.search_logs import LoggedSearch, SearchLogs, load_search_logs
-from isorun.zoo.paper import Presentation, Request, smoke_verdict
+from isorun.zoo.data.search_logs import SearchLogs, load_search_logs
+from isorun.zoo.paper import Presentation, Request, drawn, smoke_verdict
 from isorun.zoo.studies.dream.comparison import (
     contrast_sentences,
     contrasts,
@@ -23,7 +22,7 @@ from isorun.zoo.studies.dream.comparison import (
     seeds_table,
 )
 from isorun.zoo.studies.dream.design import COMPARED, METHODS, PlannedStudy, cases_of, planned_studies, scaled_down
-from isorun.zoo.studies.dream.figures import best_by_time, best_by_trial, searched_figures
+from isorun.zoo.studies.dream.figures import case_figures, case_title, searched_figures
 from isorun.zoo.studies.dream.findings import (
     DAY,
     HOUR,
@@ -36,10 +35,11 @@ from isorun.zoo.studies.dream.findings import (
     made_logs,
 )
 from isorun.zoo.studies.dream.measured import MeasuredSearch, SearchProgress, measured_searches, replay
-from isorun.zoo.studies.dream.published import PUBLISHED, SECTION, STRATEGIES, TABLE_2, TABLE_3, TABLE_4, TUNERS
+from isorun.zoo.studies.dream.published import PUBLISHED, SECTION, STRATEGIES, TABLE_2, TABLE_3, TABLE_4
 from isorun.zoo.studies.dream.tables import (
     cost_table,
     expansion_table,
+    in_papers_order,
     label,
     overall_tables,
     problem_rows,
@@ -47,12 +47,12 @@ from isorun.zoo.studies.dream.tables import (
     searches_table,
     stated_and_found,
     statements_table,
+    time_shares,
 )
 
 __all__ = ["case_sentences", "numbers", "presented", "presented_cases", "summary_sentence", "warnings"]
 
 
-_TITLES: Final = {"I": "Case I: searches for a score of 75 %", "II": "Case II: searches of 25 trials"}
 _MADE: Final = "the search logs are not at hand: four small searches made on the spot stand in for the eight real ones"
 _NOT_HAD: Final = (
     "The searches of the two cases are replayed from their logs, not made again: that took 298 hours of GPU.",
@@ -111,14 +111,15 @@ def _presented_searches(
 ) -> Presentation:
     searches = measured_searches(planned, records)
     made = [data for data in dict.fromkeys(study.data for study in planned) if is_made(data)]
+    told = _searches_json(searches)
     return Presentation(
         verdict=tuple(_search_verdict(request, planned, searches)),
         tables=tuple(_search_tables(planned, searches)),
-        figures=tuple(searched_figures(searches)),
+        figures=drawn(searched_figures(told)),
         scaled_down=scaled_down({study.data: study.size for study in planned}),
         not_had=(*(f"{data}: small images made on the spot stand in for it" for data in made), *_OTHER_SEARCHES),
         warnings=tuple(_search_warnings(request, planned, searches)),
-        numbers={"compared": _searches_json(searches)},
+        numbers={"compared": told},
     )
 
 
@@ -185,7 +186,8 @@ def _search_warnings(
 
 def _searches_json(searches: Sequence[MeasuredSearch]) -> dict[str, Any]:
     return {
-        "searches": [_search_json(search) for search in searches],
+        "searches": [search.to_json() for search in searches],
+        "time_shares": time_shares(searches),
         "contrasts": [one.to_json() for one in contrasts(searches)],
         "second_searches": [asdict(one) for one in second_searches(searches)],
         "methods": {name: asdict(method) for name, method in METHODS.items()},
@@ -198,37 +200,21 @@ def _searches_json(searches: Sequence[MeasuredSearch]) -> dict[str, Any]:
     }
 
 
-def _search_json(search: MeasuredSearch) -> dict[str, Any]:
-    hit = search.progress.reached(search.target)
-    return {
-        "data": search.data,
-        "family": search.family,
-        "seed": search.seed,
-        "method": search.method.name,
-        "target": search.target,
-        "complete": search.is_complete,
-        "scores": [trial.score for trial in search.trials],
-        "seconds": [round(trial.seconds, 3) for trial in search.trials],
-        "failed": sum(trial.failed for trial in search.trials),
-        "best": search.progress.best,
-        "seconds_to_target": None if hit is None else round(hit.elapsed_s, 3),
-    }
-
-
 def presented_cases(cases: Sequence[str], folder: Path | None) -> Presentation:
     """The searches of these cases replayed. folder: of the published logs; None for small ones made on the spot."""
     made = folder is None
     logs = made_logs() if folder is None else load_search_logs(folder)
     statements = [item for item in (KNOWN if made else PUBLISHED) if item.case in cases]
     findings = check_statements(logs, statements)
+    told = {"made": made, **numbers(findings, logs, cases)}
     return Presentation(
         verdict=_verdict(findings, logs, cases, made),
         tables=tuple(_tables(findings, logs, cases, made)),
-        figures=tuple(_figures(logs, cases, made)),
+        figures=drawn(case_figures(told)),
         scaled_down=(_MADE,) if made else (),
         not_had=_NOT_HAD,
         warnings=() if made else warnings(logs),
-        numbers={"made": made, **numbers(findings, logs, cases)},
+        numbers=told,
     )
 
 
@@ -242,27 +228,11 @@ def _verdict(
     return (summary_sentence(findings, stated), *(line for case in cases for line in case_sentences(logs, case)))
 
 
-def _ordered(logs: SearchLogs, case: str) -> dict[str, LoggedSearch]:
-    found = logs.of_case(case)
-    known = [tuner for tuner in TUNERS if tuner in found]
-    return {tuner: found[tuner] for tuner in (*known, *(name for name in found if name not in known))}
-
-
 def _tables(findings: Sequence[CheckedStatement], logs: SearchLogs, cases: Sequence[str], made: bool) -> list[Table]:
     stated = statements_table(findings, "known" if made else "paper")
-    sides = [searches_table(case, _ordered(logs, case), _title(case, made)) for case in cases]
+    sides = [searches_table(case, in_papers_order(logs.of_case(case)), case_title(case, made=made)) for case in cases]
     running = [agreement for case in cases for agreement in check_running(logs, case)]
     return [stated, *sides, *([running_table(running)] if running else [])]
-
-
-def _figures(logs: SearchLogs, cases: Sequence[str], made: bool) -> list[Figure]:
-    drawn = {"I": (best_by_time, "Figure 2"), "II": (best_by_trial, "Figure 3")}
-    there = [case for case in cases if logs.of_case(case)]
-    return [drawn[case][0](_ordered(logs, case), f"{drawn[case][1]}. {_title(case, made)}") for case in there]
-
-
-def _title(case: str, made: bool) -> str:
-    return f"{_TITLES[case]} (made logs)" if made else _TITLES[case]
 
 
 def summary_sentence(findings: Sequence[CheckedStatement], stated: str) -> str:
@@ -368,4 +338,5 @@ def _run_json(start: SearchProgress, whole: SearchProgress) -> dict[str, Any]:
         "best": whole.best,
         "trials": len(whole.curve),
         "seconds": whole.elapsed_s,
+        "curve": [[point.trial, point.elapsed_s, point.best] for point in whole.curve],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from isorun.report import UNKNOWN, Column, Table, fixed, significant
 from isorun.zoo.data.search_logs import LoggedSearch
@@ -13,13 +13,14 @@ from isorun.zoo.paper import OURS, THEIRS
 from isorun.zoo.studies.dream.design import COMPARED, METHODS
 from isorun.zoo.studies.dream.findings import DAY, HOUR, TARGET, TRIALS, CheckedStatement, RunningAgreement
 from isorun.zoo.studies.dream.measured import MeasuredSearch, equal_seconds, replay
-from isorun.zoo.studies.dream.published import STRATEGIES, TABLE_2, TABLE_3, TABLE_4, PublishedSearch
+from isorun.zoo.studies.dream.published import STRATEGIES, TABLE_2, TABLE_3, TABLE_4, TUNERS, PublishedSearch
 
 __all__ = [
     "ProblemRow",
     "cost_shares",
     "cost_table",
     "expansion_table",
+    "in_papers_order",
     "label",
     "overall_tables",
     "problem_rows",
@@ -27,14 +28,22 @@ __all__ = [
     "searches_table",
     "stated_and_found",
     "statements_table",
+    "time_shares",
 ]
 
 _LABELS: Final = {"dream": "DREAM"}
+Told = TypeVar("Told")
 
 
 def label(tuner: str) -> str:
     """A tuner as readers know it."""
     return _LABELS.get(tuner, tuner.capitalize())
+
+
+def in_papers_order(by_tuner: Mapping[str, Told]) -> dict[str, Told]:
+    """What is told of each tuner, those of the paper first."""
+    known = [tuner for tuner in TUNERS if tuner in by_tuner]
+    return {tuner: by_tuner[tuner] for tuner in (*known, *(name for name in by_tuner if name not in known))}
 
 
 def statements_table(findings: Sequence[CheckedStatement], stated_by: str) -> Table:
@@ -296,6 +305,15 @@ _PUBLISHED: Final = (
 def _published_row(row: PublishedSearch) -> tuple[str, ...]:
     numbers = (row.initial, *row.best, *row.improvement, *row.hours, *row.best_in_24_hours)
     return (row.data, str(row.number), *map(_written_share, numbers))
+
+
+def time_shares(searches: Iterable[MeasuredSearch]) -> dict[str, dict[str, float]]:
+    """The shares of watching and of training by data set, where they were told."""
+    by_data: dict[str, list[MeasuredSearch]] = {}
+    for search in searches:
+        by_data.setdefault(search.data, []).append(search)
+    shares = {data: cost_shares(own) for data, own in by_data.items()}
+    return {data: {"watching": found[0], "training": found[1]} for data, found in shares.items() if found is not None}
 
 
 def cost_shares(searches: Iterable[MeasuredSearch]) -> tuple[float, float] | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, final
+from typing import Any, Final, final
 
+from isorun.report.figures.description import Figure
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
 from isorun.zoo.models.few_shot_sizes import parameters
@@ -71,6 +72,12 @@ class Fewshot(AbstractPaper):
         from isorun.zoo.studies.fewshot.presentation import presented  # noqa: PLC0415 - statistics load when used
 
         return presented(request, records)
+
+    def figures(self, numbers: Mapping[str, Any]) -> Iterator[Figure]:
+        """The shares of the variance, and the two rounds of each experiment."""
+        from isorun.zoo.studies.fewshot.presentation import figures_of  # noqa: PLC0415 - as above
+
+        return figures_of(numbers)
 
 
 PAPER: Final = Fewshot()

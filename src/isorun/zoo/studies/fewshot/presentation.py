@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 from isorun.analysis.evidence import Condition
-from isorun.analysis.mixed.result import Difference
+from isorun.analysis.mixed.result import Difference, VarianceShare
 from isorun.report import Column, Table, count, percentage, significant
 from isorun.report.figures.description import Figure
 from isorun.report.figures.effects import ForestRow, forest, shares_figure
@@ -23,22 +23,23 @@ from isorun.zoo.studies.fewshot.published import PLANNED_RUNS, RUNS, TABLE_1, TA
 from isorun.zoo.studies.fewshot.scales import less_than_paper
 from isorun.zoo.studies.fewshot.tables import control_table, random_tests
 
-__all__ = ["not_had", "numbers_of", "presented", "verdict", "warnings"]
+__all__ = ["figures_of", "not_had", "numbers_of", "presented", "verdict", "warnings"]
 
 
 def presented(request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Presentation:
     """The paper with our numbers; where there are none, the paper's stand alone."""
     found = find(request, records)
+    numbers = numbers_of(found)
     return Presentation(
         verdict=smoke_verdict(len(found.collected.runs))
         if request.scale == "smoke" and found.collected.runs
         else verdict(found),
         tables=tuple(_tables(found, records.get(main_name(request.scale), ()))),
-        figures=tuple(_figures(found)),
+        figures=tuple(figures_of(numbers)),
         scaled_down=_scaled_down(request, found),
         not_had=not_had(found),
         warnings=warnings(found),
-        numbers=numbers_of(found),
+        numbers=numbers,
     )
 
 
@@ -72,12 +73,14 @@ def _configs_table(records: Sequence[RunRecord]) -> Table:
     return Table("table-3", "Table 3: what was drawn from its distributions", columns, tuple(rows), folded=True)
 
 
-def _figures(found: Findings) -> Iterator[Figure]:
-    if found.nested.shares:
-        yield shares_figure(found.nested.shares, name="fewshot-shares")
-    known = [(name, row) for name in found.experiments if (row := found.model.rerun(name)) is not None]
+def figures_of(numbers: Mapping[str, Any]) -> Iterator[Figure]:
+    """The shares of the variance and the two rounds, from the numbers alone."""
+    shares = [VarianceShare(**row) for row in numbers["variance_shares"]]
+    if shares:
+        yield shares_figure(shares, name="fewshot-shares")
+    known = {name: row for name, row in numbers["table_2"].items() if row is not None}
     if known:
-        rows = [ForestRow(name, row.estimate, (row.lower, row.upper), row.p) for name, row in known]
+        rows = [ForestRow(name, row["estimate"], (row["lower"], row["upper"]), row["p"]) for name, row in known.items()]
         label = "accuracy of round 1 minus round 2"
         yield forest(rows, label, name="fewshot-reruns", title="Table 2 as a figure: the two rounds of each experiment")
 

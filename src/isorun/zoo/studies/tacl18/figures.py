@@ -1,10 +1,10 @@
-"""Figures 2 and 3: AP against RR over the seeds, and how both change from side to side."""
+"""Figures 2 and 3, from the numbers alone: AP against RR over the seeds, and how both change from side to side."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from isorun.report import Column, Table, count, fixed
 from isorun.report.figures.axes import value_axis
@@ -14,17 +14,27 @@ from isorun.report.figures.effects import paired_change
 from isorun.report.figures.marks import GREY, PUBLISHED, RUN
 from isorun.zoo.studies.tacl18.measured import SYSTEMS_OF
 from isorun.zoo.studies.tacl18.published import REIMPLEMENTED, SYSTEMS, System
-from isorun.zoo.studies.tacl18.seeds import Change, SeedRuns
+from isorun.zoo.studies.tacl18.seeds import Change, SeedRuns, changes
 from isorun.zoo.studies.tacl18.tables import DECIMALS
 
-__all__ = ["change_figures", "distribution_figure", "seed_figures"]
+__all__ = ["figures_of"]
 
 _SEEDS, _SYSTEMS, _REIMPLEMENTED = 0, 3, 1
 _FEW: Final = 120
 """More dots are drawn small."""
 
 
-def seed_figures(found: Sequence[SeedRuns], *, published: bool) -> Iterator[Figure]:
+def figures_of(numbers: Mapping[str, Any]) -> Iterator[Figure]:
+    """Every figure that has seeds in it."""
+    found = [SeedRuns.from_json(item) for item in numbers["seeds"]]
+    yield from _seed_figures(found, published=not numbers["made_data"])
+    distribution = _distribution_figure(found)
+    if distribution is not None:
+        yield distribution
+    yield from _change_figures([changes(item) for item in found])
+
+
+def _seed_figures(found: Sequence[SeedRuns], *, published: bool) -> Iterator[Figure]:
     """Figure 2, a figure a panel. published: whether the published systems belong beside these data."""
     for item in found:
         systems = SYSTEMS[SYSTEMS_OF[item.data]] if published and item.data in SYSTEMS_OF else ()
@@ -86,7 +96,7 @@ def _seed_sentence(ap: Sequence[float], passed: Sequence[System], shown: Sequenc
     return f"{sentence}; the best seed passes {len(passed)} of the {count(len(shown), 'published system')} drawn."
 
 
-def change_figures(found: Sequence[tuple[Change, ...]]) -> Iterator[Figure]:
+def _change_figures(found: Sequence[tuple[Change, ...]]) -> Iterator[Figure]:
     """Figure 3, a figure a data set: the change of both metrics; and every seed's AP on both sides."""
     for pair in found:
         if pair:
@@ -134,7 +144,7 @@ def _slopes(change: Change) -> Figure:
     return paired_change(change.pairs, *change.sides, change.metric, labels=labels, name=name, title=title)
 
 
-def distribution_figure(found: Sequence[SeedRuns]) -> Figure | None:
+def _distribution_figure(found: Sequence[SeedRuns]) -> Figure | None:
     """How AP is distributed over the seeds, a box a data set and side; None without runs."""
     groups = {f"{item.data}, {side}": item.values(side, "AP") for item in found for side in item.sides}
     if not groups:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, final
 
+from isorun.report.figures.description import Figure
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
 from isorun.zoo.paper import AbstractPaper, Exhibit, Network, Omission, Presentation, Request
@@ -61,6 +62,12 @@ class Tacl18(AbstractPaper):
         from isorun.zoo.studies.tacl18.presentation import presented  # noqa: PLC0415 - keeps listings fast
 
         return presented(request, records)
+
+    def figures(self, numbers: Mapping[str, Any]) -> Iterator[Figure]:
+        """Figures 2 and 3, and the distributions over the seeds."""
+        from isorun.zoo.studies.tacl18.figures import figures_of  # noqa: PLC0415 - as above
+
+        return figures_of(numbers)
 
 
 PAPER: Final = Tacl18()

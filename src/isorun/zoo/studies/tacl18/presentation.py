@@ -13,11 +13,10 @@ from isorun.analysis.agreements.agreement import Agreement
 from isorun.analysis.evidence import Condition, some
 from isorun.analysis.studies.conditions import FEWEST_RUNS
 from isorun.report import Table, count, fixed
-from isorun.report.figures.description import Figure
 from isorun.study.records import RunRecord, RunState
 from isorun.zoo.paper import Presentation, Request, smoke_verdict
 from isorun.zoo.studies.tacl18.design import SIDES, asked_parts, has_train_all, scaled_down, study_names
-from isorun.zoo.studies.tacl18.figures import change_figures, distribution_figure, seed_figures
+from isorun.zoo.studies.tacl18.figures import figures_of
 from isorun.zoo.studies.tacl18.findings import Findings, QuestionTest, find, question_note
 from isorun.zoo.studies.tacl18.masks import mask_sentences, mask_table
 from isorun.zoo.studies.tacl18.measured import Effect, Setting
@@ -26,7 +25,6 @@ from isorun.zoo.studies.tacl18.scales import AMOUNTS, CPU_PATHS, cpu_paths
 from isorun.zoo.studies.tacl18.seeds import (
     Change,
     Rounding,
-    SeedRuns,
     agreement_table,
     change_table,
     digits_table,
@@ -63,17 +61,18 @@ def presented(request: Request, records: Mapping[str, Sequence[RunRecord]]) -> P
     """The presentation of the parts that were asked for."""
     parts = asked_parts(request)
     found = find(records, request)
+    numbers = findings_to_json(found)
     return Presentation(
         verdict=verdict(found, request.scale, parts),
         tables=tuple(_with_origin(_tables(found, parts), made_data=found.made_data)),
-        figures=tuple(_figures(found)),
+        figures=tuple(figures_of(numbers)),
         scaled_down=(
             *scaled_down(request.scale, found.begun or parts, request.runs, found.seeds_everywhere),
             *((_MADE_DATA,) if found.made_data else ()),
         ),
         not_had=not_had(request, parts, found, records),
         warnings=tuple(_warnings(found)),
-        numbers=findings_to_json(found),
+        numbers=numbers,
     )
 
 
@@ -106,14 +105,6 @@ def _with_origin(tables: Iterable[Table], *, made_data: bool) -> Iterator[Table]
     """Where made data stood in, every table says so: it may be read alone."""
     for table in tables:
         yield replace(table, notes=(*table.notes, _MADE)) if made_data else table
-
-
-def _figures(found: Findings) -> Iterator[Figure]:
-    yield from seed_figures(found.seeds, published=not found.made_data)
-    distribution = distribution_figure(found.seeds)
-    if distribution is not None:
-        yield distribution
-    yield from change_figures(found.changes)
 
 
 def _warnings(found: Findings) -> Iterator[Condition]:
@@ -335,7 +326,7 @@ def findings_to_json(found: Findings) -> dict[str, Any]:
         },
         "effects": [item.to_json() for item in found.effects],
         "versions": found.frameworks and found.frameworks.to_json(),
-        "seeds": [_seeds(item) for item in found.seeds],
+        "seeds": [item.to_json() for item in found.seeds],
         "agreements": {data: [item.to_json() for item in items] for data, items in found.agreements.items()},
         "masks": [item.to_json() for item in found.masks],
         "changes": [change.to_json() for pair in found.changes for change in pair],
@@ -362,11 +353,3 @@ def _setting(item: Setting, test: QuestionTest | None) -> dict[str, Any]:
         "wilcoxon_p_ap": None if test is None else test["AP"],
         "wilcoxon_p_rr": None if test is None else test["RR"],
     }
-
-
-def _seeds(item: SeedRuns) -> dict[str, Any]:
-    sides = {
-        side: [{"seed": seed, "ap": run.ap, "rr": run.rr} for seed, run in runs.items()]
-        for side, runs in item.sides.items()
-    }
-    return {"data": item.data, "sides": sides}

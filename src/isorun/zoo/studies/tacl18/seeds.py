@@ -28,6 +28,7 @@ __all__ = [
     "Change",
     "Rounding",
     "SeedRuns",
+    "SeedScore",
     "agreement_table",
     "change_table",
     "changes",
@@ -47,11 +48,23 @@ _FEWEST: int = 3
 
 
 @dataclass(frozen=True, slots=True)
+class SeedScore:
+    """What one seed scored, where nothing else of its run is known."""
+
+    ap: float
+    rr: float
+
+    def value(self, metric: str) -> float:
+        """The value behind "AP" or "RR"."""
+        return self.ap if metric == "AP" else self.rr
+
+
+@dataclass(frozen=True, slots=True)
 class SeedRuns:
     """The runs of one data set, by side and then seed, the first identical run of each."""
 
     data: str
-    sides: Mapping[str, Mapping[int, ScoredRun]]
+    sides: Mapping[str, Mapping[int, ScoredRun | SeedScore]]
 
     @property
     def pair_of_sides(self) -> tuple[str, str] | None:
@@ -67,6 +80,22 @@ class SeedRuns:
         """The metric over these seeds, or over all that the side has."""
         runs = self.sides[side]
         return [runs[seed].value(metric) for seed in (runs if seeds is None else seeds)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        sides = {
+            side: [{"seed": seed, "ap": run.ap, "rr": run.rr} for seed, run in runs.items()]
+            for side, runs in self.sides.items()
+        }
+        return {"data": self.data, "sides": sides}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> SeedRuns:
+        """What was written: the scores alone."""
+        sides = {
+            side: {run["seed"]: SeedScore(run["ap"], run["rr"]) for run in runs} for side, runs in told["sides"].items()
+        }
+        return cls(told["data"], sides)
 
 
 @dataclass(frozen=True, slots=True)
