@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any, Final, NamedTuple
 
@@ -20,19 +21,20 @@ import numpy.typing as npt
 
 from isorun.errors import PackageError, StoreError, StoreTooNew
 from isorun.packages import Budget, refused
-from isorun.packages.canonical import canonical_bytes, read_canonical
+from isorun.packages.canonical import canonical_bytes, read_canonical, read_lines
 from isorun.packages.columns import Cursor, packed, unpacked
 from isorun.packages.kinds import check_cell, check_kinds, check_told
 from isorun.store.rows import joined_document, shared_cell, split_document
 from isorun.study.cells import Cell, IdenticalCells
 from isorun.study.records import RECORD_VERSION, Numbers, RunRecord, Series, canonical_json
 
-__all__ = ["MOST_RUNS", "BlockWriter", "SharedReader", "SharedWriter", "read_block"]
+__all__ = ["MOST_RUNS", "Block", "BlockWriter", "SharedReader", "SharedWriter"]
 
 MOST_RUNS: Final = 1_000
 _MOST_POINTS: Final = 2**20
 _PIECE: Final = 4 * 2**20
 _SHARED_FROM: Final = 120
+_AT_ONCE: Final = 2**17
 _CHECKED_FROM: Final = 2**18
 _FINEST: Final = -40
 _WIDEST: Final = 2**16 - 1
@@ -234,7 +236,7 @@ class SharedReader:
 
     def __init__(self, lines: Iterable[bytes], where: str) -> None:
         self._where = where
-        self._values = [read_canonical(line, where) for line in lines]
+        self._values = list(read_lines(lines, where))
         self._environments: dict[int, Mapping[str, Any]] = {}
         self._cells: dict[int, IdenticalCells] = {}
 
@@ -265,31 +267,52 @@ class SharedReader:
         return cell
 
 
+_Axis = tuple[int, Any, Any]
+"""Points, and what is said of steps and seconds."""
+
+
 class _Told(NamedTuple):
     """A run as its lines tell it, before its numbers are read."""
 
     fields: dict[str, Any]
-    axes: list[tuple[int, Any, Any]]
+    axes: list[_Axis]
     series: dict[str, tuple[int, int]]
 
 
-def read_block(lines: Iterable[bytes], numbers: Cursor, shared: SharedReader, budget: Budget) -> Iterator[RunRecord]:
-    """The records of a block. PackageError where lines, numbers and what is shared do not fit together."""
+class Block:
+    """A block whose lines and numbers were read. PackageError where they, or what is shared, do not fit together.
+
+    Two steps: unpacking, most of the first, needs no turn of Python's, so that it can be done by another thread.
+    """
+
+    def __init__(self, lines: Iterable[bytes], numbers: Cursor, budget: Budget) -> None:
+        self._where = numbers.where
+        with _blaming(self._where):
+            self._told = list(_told_runs(lines, self._where))
+            self._columns = _Columns(self._told, numbers, budget)
+            numbers.end()
+
+    def records(self, shared: SharedReader) -> Iterator[RunRecord]:
+        """The records, once."""
+        with _blaming(self._where):
+            for run in self._told:
+                yield _record(run, self._columns, shared)
+
+
+@contextmanager
+def _blaming(where: str) -> Iterator[None]:
+    """PackageError for whatever is raised because the content is not what it should be."""
     try:
-        told = list(_told_runs(lines, numbers.where))
-        columns = _Columns(told, numbers, budget)
-        for run in told:
-            yield _record(run, columns, shared)
-        numbers.end()
+        yield
     except (PackageError, StoreTooNew):
         raise
     except _UNREADABLE as error:
         said = error.found if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
-        raise refused(f"{numbers.where}: a run cannot be read", said[:200]) from None
+        raise refused(f"{where}: a run cannot be read", said[:200]) from None
 
 
 def _told_runs(lines: Iterable[bytes], where: str) -> Iterator[_Told]:
-    each = (read_canonical(line, where) for line in lines)
+    each = read_lines(lines, where)
     match next(each, None):
         case {"record": int(version), "runs": int(runs), **rest} if not rest and 0 < runs <= MOST_RUNS:
             pass
@@ -338,7 +361,7 @@ def _told(fields: dict[str, Any]) -> _Told:
 
 
 class _Columns:
-    """The numbers of a block, read in the order in which its runs need them."""
+    """The numbers of a block, handed out in the order in which its runs need them."""
 
     def __init__(self, runs: Sequence[_Told], numbers: Cursor, budget: Budget) -> None:
         axes = [axis for run in runs for axis in run.axes]
@@ -351,26 +374,10 @@ class _Columns:
             column = _column(numbers, budget, "<f8", sum(sizes))
             ends = list(itertools.accumulate(sizes, initial=0))
             self._values[metric] = [Numbers(column[begin:end]) for begin, end in itertools.pairwise(ends)]
-        self._places = {"steps": 0, "seconds": 0, "gaps": 0}
         self._ranges: dict[tuple[Any, ...], Numbers] = {}
-
-    def axis(self, points: int, steps: Any, seconds: Any) -> tuple[Numbers, Numbers]:
-        """The next axis: its steps and seconds."""
-        told_steps = Numbers(self._next("steps", self._steps, points)) if steps is None else self._range(points, *steps)
-        if seconds is None:
-            return told_steps, Numbers(self._next("seconds", self._seconds, points))
-        exponent, tick = seconds
-        if (
-            type(exponent) is not int
-            or type(tick) is not int
-            or abs(tick) > 2**53
-            or abs(exponent) > 2_000
-            or not points
-        ):
-            raise ValueError("seconds that no run can have")
-        ticks = np.empty(points, np.int64)
-        ticks[0], ticks[1:] = tick, self._next("gaps", self._gaps, points - 1)
-        return told_steps, Numbers(np.ldexp(np.cumsum(ticks).astype("<f8"), exponent))
+        steps = map(self._told_steps, axes)
+        self.axes: Iterator[tuple[Numbers, Numbers]] = zip(steps, self._told_seconds(axes), strict=True)
+        """Steps and seconds of every axis of the block."""
 
     def values(self, metric: str, column: int, points: int) -> Numbers:
         """A column of a metric."""
@@ -379,18 +386,72 @@ class _Columns:
             raise ValueError(f"{len(found)} values of {metric!r:.60} on an axis of {points} points")
         return found
 
-    def _next(self, name: str, column: _Array, size: int) -> _Array:
-        begin = self._places[name]
-        self._places[name] = begin + size
-        found: _Array = column[begin : begin + size]
-        return found
-
-    def _range(self, points: int, first: float, stride: float) -> Numbers:
-        """The steps of a range; runs of a study mostly have the same ones, and then share them."""
+    def _told_steps(self, axis: _Axis) -> Numbers:
+        """The next steps; runs of a study mostly have the same range, and then share them."""
+        points, steps, _ = axis
+        if steps is None:
+            own, self._steps = self._steps[:points], self._steps[points:]
+            return Numbers(own)
+        first, stride = steps
         key = (points, float(first), float(stride))
         if key not in self._ranges:
             self._ranges[key] = Numbers(_range(*key))
         return self._ranges[key]
+
+    def _told_seconds(self, axes: Iterable[_Axis]) -> Iterator[Numbers]:
+        """The seconds of every axis; those of many are made at once."""
+        for group in _groups(axes):
+            ticked = [(points, *_exponent_and_tick(points, told)) for points, _, told in group if told is not None]
+            made = self._from_gaps(ticked)
+            for points, _, told in group:
+                if told is None:
+                    own, self._seconds = self._seconds[:points], self._seconds[points:]
+                    yield Numbers(own)
+                else:
+                    yield next(made)
+
+    def _from_gaps(self, ticked: Sequence[tuple[int, int, int]]) -> Iterator[Numbers]:
+        """Seconds that are whole ticks: points, exponent of the tick and first tick of each."""
+        if not ticked:
+            return
+        points, exponents, firsts = (np.array(column, np.int64) for column in zip(*ticked, strict=True))
+        ends = np.cumsum(points)
+        begins = ends - points
+        ticks = np.zeros(ends[-1], np.int64)
+        is_gap = np.ones(len(ticks), np.bool_)
+        is_gap[begins] = False
+        count = len(ticks) - len(ticked)
+        ticks[is_gap], self._gaps = self._gaps[:count], self._gaps[count:]
+        np.cumsum(ticks, out=ticks)
+        ticks += _spread(firsts - ticks[begins], points)
+        seconds = ticks.astype("<f8")
+        np.ldexp(seconds, _spread(exponents, points), out=seconds)
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            yield Numbers(seconds[begin:end])
+
+
+def _spread(column: _Array, points: _Array) -> _Array:
+    """What is said of each axis for each of its points; as one number where it is the same for all of them."""
+    return column[:1] if (column == column[0]).all() else np.repeat(column, points)
+
+
+def _groups(axes: Iterable[_Axis]) -> Iterator[list[_Axis]]:
+    """Axes one after another, as many as have about so many points."""
+    group, size = list[_Axis](), 0
+    for axis in axes:
+        group.append(axis)
+        size += axis[0]
+        if size >= _AT_ONCE:
+            yield group
+            group, size = [], 0
+    yield group
+
+
+def _exponent_and_tick(points: int, told: Any) -> tuple[int, int]:
+    exponent, tick = told
+    if type(exponent) is not int or type(tick) is not int or abs(tick) > 2**53 or abs(exponent) > 2_000 or not points:
+        raise ValueError("seconds that no run can have")
+    return exponent, tick
 
 
 def _sizes(runs: Iterable[_Told]) -> dict[str, list[int]]:
@@ -414,7 +475,7 @@ def _column(numbers: Cursor, budget: Budget, dtype: str, count: int) -> _Array:
 
 
 def _record(run: _Told, columns: _Columns, shared: SharedReader) -> RunRecord:
-    axes = [columns.axis(*axis) for axis in run.axes]
+    axes = list(itertools.islice(columns.axes, len(run.axes)))
     series = {
         metric: Series(*axes[axis], columns.values(metric, column, run.axes[axis][0]))
         for metric, (axis, column) in run.series.items()

@@ -22,9 +22,8 @@ from isorun.study.records import RunRecord, canonical_json
 from isorun.worker.redaction import without_secrets
 from isorun.worker.usercode import code_version
 
-__all__ = ["CODE", "Code", "code_for_package"]
+__all__ = ["Code", "code_for_package"]
 
-CODE: Final = "code.json"
 _SUFFIXES: Final = frozenset(
     (".py", ".pyi", ".pyx", ".ipynb", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".sh", ".toml", ".yaml", ".yml")
 )

@@ -271,12 +271,7 @@ class RunRecord:
         try:
             version = data["record"]
             _refuse_newer_record(version)
-            read = {
-                name: codec.read(data[key], version)
-                for name, codec in _codecs().items()
-                if (key := _KEYS.get(name, name)) in data
-            }
-            return cls(**read, **apart)
+            return cls(**_read_fields(data, version), **apart)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise StoreError(
                 "a record cannot be read",
@@ -292,6 +287,16 @@ def _fields(record: RunRecord, codecs: Mapping[str, _Codec]) -> dict[str, Any]:
     if not record.watched:
         del fields["watched"]
     return {"record": RECORD_VERSION, **fields}
+
+
+def _read_fields(data: Mapping[str, Any], version: int) -> dict[str, Any]:
+    """The fields that the JSON has, by their names. One pass over what is there: records are read by the thousand."""
+    readers, fields = _readers(), dict[str, Any]()
+    for key, value in data.items():
+        if key in readers:
+            name, read = readers[key]
+            fields[name] = value if read is None else read(value, version)
+    return fields
 
 
 class _Codec(NamedTuple):
@@ -411,6 +416,12 @@ _BY_TYPE: Final = {
 @functools.cache
 def _codecs() -> Mapping[str, _Codec]:
     return {item.name: _BY_TYPE.get(str(item.type), _PLAIN) for item in dataclasses.fields(RunRecord)}
+
+
+@functools.cache
+def _readers() -> Mapping[str, tuple[str, Callable[[Any, int], Any] | None]]:
+    """By the keys of the JSON, the fields and what reads them; None where they are what the JSON has."""
+    return {_KEYS.get(name, name): (name, None if codec is _PLAIN else codec.read) for name, codec in _codecs().items()}
 
 
 @functools.cache
