@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -40,10 +40,12 @@ _FINEST: Final = -40
 _WIDEST: Final = 2**16 - 1
 _LATEST: Final = 2.0**62
 _FIELDS: Final = ("environment", "code", "sources")
+_APART: Final = ("cell", "series", "predictions", "watched", "environment", "code", "origins")
 _REQUIRED: Final = {"exit_code": None, "signal": "", "reason": "", "launch": "", "seed_used": None, "started_at": ""}
 """Fields of a record that have no default and may be empty."""
 _UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, StoreError, TypeError, ValueError)
 _Array = npt.NDArray[Any]
+_Ticks = tuple[int, int, _Array]
 
 
 class SharedWriter:
@@ -86,6 +88,9 @@ class BlockWriter:
     def __init__(self, shared: SharedWriter) -> None:
         self._shared = shared
         self._lines: list[bytes] = []
+        self._unfinished: list[_Unfinished] = []
+        self._waiting: list[tuple[list[Any], bytes]] = []
+        self._waiting_bytes = 0
         self._steps: list[bytes] = []
         self._seconds: list[bytes] = []
         self._gaps: list[_Array] = []
@@ -101,11 +106,7 @@ class BlockWriter:
 
     def add(self, record: RunRecord) -> None:
         """Take one more record."""
-        content = replace(record, series={}, predictions=(), watched=()).to_json()
-        if content.pop("record") != RECORD_VERSION:
-            raise ValueError("a record of another version")
-        del content["series"]
-        line = {name: value for name, value in content.items() if value not in (None, "", {}, [])}
+        line = record.told_fields(*_APART)
         cell = record.cell
         line["cell"] = [cell.id, self._shared.refer_to_cell(cell), cell.seed, cell.repeat]
         for name, value in zip(_FIELDS, (record.environment, record.code, record.origins), strict=True):
@@ -115,9 +116,25 @@ class BlockWriter:
             line["log_tail"] = self._shared.refer(canonical_json(record.log_tail))
         if record.series:
             line["axes"], line["series"] = self._add_series(record.series)
-        where = f"run {record.run_id}"
-        self._lines += [_line_of(canonical_bytes(line), where), *(_line_of(more, where) for more in _further(record))]
+        self._unfinished.append(_Unfinished(line, list(_further(record)), f"run {record.run_id}"))
         self.runs += 1
+        if self._waiting_bytes >= _AT_ONCE * 8:
+            self.finish_lines()
+
+    def finish_lines(self) -> None:
+        """Tell the times of the runs that were added last, all at once, and write their lines."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            ticks = list(_many_in_ticks([seconds for _, seconds in self._waiting]))
+        for (axis, seconds), found in zip(self._waiting, ticks, strict=True):
+            if found is None:
+                self._seconds.append(seconds)
+            else:
+                exponent, first, gaps = found
+                axis[2] = [exponent, first]
+                self._gaps.append(gaps)
+        for line, further, where in self._unfinished:
+            self._lines += [_line_of(canonical_bytes(line), where), *(_line_of(more, where) for more in further)]
+        self._unfinished, self._waiting, self._waiting_bytes = [], [], 0
 
     def lines(self) -> Iterator[bytes]:
         """The lines of the block, the first of which says what the others are."""
@@ -139,7 +156,9 @@ class BlockWriter:
             axis = (_bytes(item.steps), _bytes(item.seconds))
             if axis not in axes:
                 axes[axis] = len(axes)
-                told.append([len(item.values), self._told_steps(axis[0]), self._told_seconds(axis[1])])
+                told.append([len(item.values), self._told_steps(axis[0]), None])
+                self._waiting.append((told[-1], axis[1]))
+                self._waiting_bytes += len(axis[1])
             columns = self._values.setdefault(metric, {})
             values = _bytes(item.values)
             places[metric] = [axes[axis], columns.setdefault(values, len(columns))]
@@ -155,16 +174,13 @@ class BlockWriter:
             self._steps.append(steps)
         return None if known is None else list(known)
 
-    def _told_seconds(self, seconds: bytes) -> list[int] | None:
-        """Exponent and first tick, with gaps in a column; None where the seconds themselves are one."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            found = _in_ticks(np.frombuffer(seconds, "<f8"))
-        if found is None:
-            self._seconds.append(seconds)
-            return None
-        exponent, first, gaps = found
-        self._gaps.append(gaps)
-        return [exponent, first]
+
+class _Unfinished(NamedTuple):
+    """A run's line, of which the times are not told yet; the lines behind it; and what it is called."""
+
+    line: dict[str, Any]
+    further: list[bytes]
+    where: str
 
 
 def _further(record: RunRecord) -> Iterator[bytes]:
@@ -210,11 +226,50 @@ def _range(points: int, first: float, stride: float) -> _Array:
         return found
 
 
-def _in_ticks(seconds: _Array) -> tuple[int, int, _Array] | None:
-    """The exponent of a tick, the first time in ticks and the gaps, where all are whole and small; as stores keep most.
+def _many_in_ticks(columns: Sequence[bytes]) -> Iterator[_Ticks | None]:
+    """What `_in_ticks` says of each column of seconds. Most need no look of their own."""
+    together = _together_in_ticks([column for column in columns if len(column) > 8])
+    for column in columns:
+        found = next(together) if len(column) > 8 else None
+        yield found or _in_ticks(np.frombuffer(column, "<f8"))
 
-    Few calls: it is asked of every run.
-    """
+
+def _together_in_ticks(columns: Sequence[bytes]) -> Iterator[_Ticks | None]:
+    """The same at once for columns of two and more; None also where another tick than the first that may do does."""
+    if not columns:
+        return
+    seconds = np.frombuffer(b"".join(columns), "<f8")
+    points = np.array([len(column) // 8 for column in columns])
+    ends = np.cumsum(points)
+    begins = ends - points
+    widest = np.maximum.reduceat(_gaps(seconds, ends), begins)
+    usual = (widest > 0) & (widest < _LATEST)
+    exponents = np.maximum(_FINEST, np.where(usual, np.frexp(widest / _WIDEST)[1] - 2, _FINEST))
+    for _ in range(3):
+        exponents += np.ldexp(widest, -exponents) > _WIDEST + 2
+    scaled = seconds * np.repeat(np.ldexp(1.0, -exponents), points)
+    ticks = scaled.astype(np.int64)
+    gaps = _gaps(ticks, ends)
+    again = (ticks * np.repeat(np.ldexp(1.0, exponents), points)).astype("<f8")
+    fits = (np.minimum.reduceat(gaps, begins) >= 0) & (np.maximum.reduceat(gaps, begins) <= _WIDEST)
+    fits &= np.logical_and.reduceat(again.view("<u8") == seconds.view("<u8"), begins)
+    for edge in (begins, ends - 1):
+        fits &= (abs(seconds[edge]) < _LATEST) & (abs(scaled[edge]) < 2.0**53)
+    narrow = gaps.astype("<u2")
+    for fit, exponent, begin, end in zip(*map(np.ndarray.tolist, (fits, exponents, begins, ends)), strict=True):
+        yield (exponent, int(ticks[begin]), narrow[begin : end - 1]) if fit else None
+
+
+def _gaps(numbers: _Array, ends: _Array) -> _Array:
+    """From each number to the next; zero behind the last of a column."""
+    gaps = np.zeros_like(numbers)
+    np.subtract(numbers[1:], numbers[:-1], out=gaps[:-1])
+    gaps[ends - 1] = 0
+    return gaps
+
+
+def _in_ticks(seconds: _Array) -> _Ticks | None:
+    """The exponent of a tick, the first time in ticks and the gaps, where all are whole and small: in most stores."""
     if not len(seconds) or not (abs(seconds[0]) < _LATEST and abs(seconds[-1]) < _LATEST):
         return None
     widest = float((seconds[1:] - seconds[:-1]).max()) if len(seconds) > 1 else 0.0
