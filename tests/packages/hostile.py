@@ -331,6 +331,9 @@ def _jsons(contents):
     ):
         text = bz2.decompress(contents[SHARED]) + line + b"\n"
         yield f"shared line {line[:20]!r}", sealed(contents | {SHARED: bz2.compress(text)})
+    for lines in (b"[1\n2]\n3,4", b'{"a":[{"b":1}\n{"c":1}]}\n{},{}', b'"\n"\n1,1', b"[\n]\n1,1\n1,1"):
+        text = bz2.decompress(contents[SHARED]) + lines + b"\n"
+        yield f"shared lines that are whole only together {lines!r}", sealed(contents | {SHARED: bz2.compress(text)})
     yield (
         "a last line without an end",
         sealed(contents | {SHARED: bz2.compress(bz2.decompress(contents[SHARED]) + b"1")}),

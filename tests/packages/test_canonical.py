@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.errors import PackageError
-from isorun.packages.canonical import canonical_bytes, jcs, read_canonical, read_jcs
+from isorun.packages.canonical import canonical_bytes, jcs, read_canonical, read_jcs, read_lines
 
 # RFC 8785, appendix B: IEEE 754 numbers and what is canonical_bytes for them.
 NUMBERS = {
@@ -83,3 +83,36 @@ def test_what_is_deep_wide_or_long_is_refused_before_it_is_read():
         with pytest.raises(PackageError, match=r"too (deep|many|long)"):
             read_canonical(text, "x")
     assert len(read_canonical(b'"' + b"[,{" * 400_000 + b'"', "x")) == 1_200_000  # brackets in a text are none
+
+
+def test_lines_say_what_each_of_them_says():
+    lines = [
+        b"1",
+        b'{"a":[1.5,NaN]}',
+        b'"' + b"x" * 150_000 + b'"',
+        b"[" * 60 + b"]" * 60,
+        *[b'{"b":"\\u00e4"}'] * 20_000,
+    ]
+    assert repr(list(read_lines(lines, "x"))) == repr([read_canonical(line, "x") for line in lines])
+    assert list(read_lines([], "x")) == []
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b"[1", b"2]", b"3,4"],
+        [b'{"a":[{"b":1}', b'{"c":1}]}', b"{},{}"],
+        [b'{"a":1', b'"b":2},{}'],
+        [b'"', b'"', b"1,1"],
+        [b"1,1"],
+        [b"", b"1"],
+        [b"1", b" 1"],
+        [b"1", b"1.50"],
+        [b'{"b":1,"a":1}'],
+        [b'"\xc3\xa4"'],
+        [b"1", b"[" * 59] * 2_000,
+    ],
+)
+def test_lines_that_are_whole_only_together_or_in_another_form_are_refused(lines):
+    with pytest.raises(PackageError):
+        list(read_lines(lines, "x"))

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -105,3 +106,35 @@ def test_the_same_records_give_the_same_bytes(tmp_path):
     again = list(through(records, tmp_path, "b.isorun").values())
     through(again, tmp_path, "c.isorun")
     assert len({(tmp_path / f"{name}.isorun").read_bytes() for name in "abc"}) == 1
+
+
+WHOLE = st.builds(
+    lambda first, gaps, exponent: [(first + sum(gaps[:count])) * 2.0**exponent for count in range(len(gaps) + 1)],
+    st.integers(-(2**20), 2**54),
+    st.lists(st.integers(0, 2**17), max_size=12),
+    st.integers(-45, 60),
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.lists(ODD, max_size=6) | WHOLE | st.lists(st.floats(0, 1e6), max_size=9).map(sorted), max_size=8))
+def test_times_of_many_runs_are_told_as_those_of_each(columns):
+    from isorun.packages import runs
+
+    arrays = [np.array(column, "<f8") for column in columns]
+    with np.errstate(invalid="ignore", over="ignore"):
+        together = list(runs._many_in_ticks([column.tobytes() for column in arrays]))
+        each = [runs._in_ticks(column) for column in arrays]
+    assert list(map(told, together)) == list(map(told, each))
+
+
+def told(ticks):
+    return ticks and (*ticks[:2], ticks[2].dtype.str, ticks[2].tobytes())
+
+
+def test_lines_leave_out_what_is_empty():
+    record = make_record(wall_seconds=0.0, notes=(), log_tail="", exit_code=0)
+    content = {name: value for name, value in record.to_json().items() if value not in (None, "", {}, [])}
+    assert record.told_fields("cell") == {name: content[name] for name in content if name not in {"record", "cell"}}
+    assert {"wall_seconds", "exit_code"} <= set(record.told_fields())
+    assert "log_tail" not in record.told_fields()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.store import content
-from isorun.store.content import pack_axis, unpack_axis
+from isorun.store.content import pack_axis, unpack_axes, unpack_axis
 
 floats = st.floats(allow_nan=True, allow_infinity=True)
 times = st.lists(st.floats(0, 1e7), min_size=1, max_size=40).map(sorted)
@@ -73,3 +73,28 @@ def test_many_points_are_packed_to_the_bits_of_few(points, seconds):
         content._range.cache_clear()
         assert repr([pack_axis(*axis) for axis in axes]) == repr(few)
     content._range.cache_clear()
+
+
+@given(st.lists(times, max_size=6))
+def test_many_axes_are_unpacked_to_the_bits_of_each(columns):
+    axes = [pack_axis(range(3, 3 + len(seconds)), seconds) for seconds in columns]
+    with mock.patch.object(content, "_AT_ONCE", 5):
+        found = unpack_axes(axes)
+    assert set(found) == {axis for axis in axes if axis.exponent is not None}
+    for axis, together in found.items():
+        assert [column.tobytes() for column in together] == [column.tobytes() for column in unpack_axis(axis)]
+
+
+def test_what_is_damaged_is_not_unpacked_with_the_others():
+    whole = pack_axis(range(5), [0.0, 1.0, 2.0, 3.0, 4.0])
+    damaged = [
+        whole._replace(points=6),
+        whole._replace(points="5"),
+        whole._replace(seconds=whole.seconds[1:]),
+        whole._replace(seconds="12345678"),
+        whole._replace(exponent=5000),
+        whole._replace(first_tick=2**62),
+        whole._replace(first_tick=1.5),
+        whole._replace(stride=None),
+    ]
+    assert list(unpack_axes([*damaged, whole])) == [whole]

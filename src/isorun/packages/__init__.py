@@ -15,6 +15,7 @@ made a package may be an enemy: what a reader spends follows from the size of th
 
 from __future__ import annotations
 
+import threading
 from typing import Final
 
 from isorun.errors import PackageError
@@ -43,6 +44,7 @@ class Budget:
 
     def __init__(self, file_size: int) -> None:
         self._left = _FREE + _RATIO * file_size
+        self._guard = threading.Lock()
 
     @property
     def left(self) -> int:
@@ -51,7 +53,8 @@ class Budget:
 
     def take(self, size: int, where: str) -> None:
         """So many bytes come, or would; PackageError where that is too many."""
-        self._left -= size
+        with self._guard:
+            self._left -= size
         if self._left < 0:
             raise refused(
                 f"{where}: far more comes out of this package than it holds",

@@ -6,22 +6,34 @@ number stands for another (1e400, 1.0 for 1), and nobody can hide a thing in how
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
+import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from isorun.packages import refused
 from isorun.study.records import canonical_json
 
-__all__ = ["LONGEST_LINE", "bytes_in_order", "canonical_bytes", "jcs", "read_canonical", "read_in_order", "read_jcs"]
+__all__ = [
+    "LONGEST_LINE",
+    "bytes_in_order",
+    "canonical_bytes",
+    "jcs",
+    "read_canonical",
+    "read_in_order",
+    "read_jcs",
+    "read_lines",
+]
 
 LONGEST_LINE: Final = 8 * 2**20
 _MOST_VALUES: Final = 300_000
 _DEEPEST: Final = 60
 _SHORT: Final = 100_000
+_AT_ONCE: Final = 2**17
 _LARGEST: Final = 10**300
 _TEXTS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
@@ -106,17 +118,57 @@ def bytes_in_order(value: Any) -> bytes:
 
 def read_jcs(data: bytes, where: str) -> Any:
     """What a member in the form of RFC 8785 says."""
-    return _read(data, where, jcs, _whole)
+    return _read(data, where, jcs, functools.partial(json.loads, parse_int=_whole))
 
 
 def read_canonical(data: bytes, where: str) -> Any:
     """What JSON in our form says."""
-    return _read(data, where, canonical_bytes, int)
+    return _read(data, where, canonical_bytes, json.loads)
+
+
+def read_lines(lines: Iterable[bytes], where: str) -> Iterator[Any]:
+    """What lines of JSON in our form say. Short ones are read many at a time, in about half of the time."""
+    waiting, size = list[bytes](), 0
+    for line in lines:
+        if not _is_plain(line):
+            yield from _each(waiting, where)
+            yield read_canonical(line, where)
+            waiting, size = [], 0
+            continue
+        waiting.append(line)
+        size += len(line) + 1
+        if size >= _AT_ONCE:
+            yield from _each(waiting, where)
+            waiting, size = [], 0
+    yield from _each(waiting, where)
+
+
+def _each(lines: Sequence[bytes], where: str) -> Iterable[Any]:
+    """What each of the lines says; where one of them is not as it should be, each is read alone, and that one told."""
+    found = _together(lines)
+    return [read_canonical(line, where) for line in lines] if found is None else found
+
+
+def _together(lines: Sequence[bytes]) -> list[Any] | None:
+    """What each line says, read as one array; None where anything is not as it should be.
+
+    Between the lines stands a text that no line can hold, for nobody knew it: where it is not found between all of the
+    values, some line was not one value by itself.
+    """
+    mark = os.urandom(16).hex()
+    try:
+        joined = f',"{mark}",'.encode("ascii").join(lines)
+        read = json.loads(f"[{joined.decode('ascii')}]")
+        values, marks = read[::2], read[1::2]
+        apart = len(values) == len(lines) and marks.count(mark) == len(marks)
+        return values if apart and canonical_bytes(values) == b"[%b]" % b",".join(lines) else None
+    except (ValueError, OverflowError, RecursionError):
+        return None
 
 
 def read_in_order(data: bytes, where: str) -> Any:
     """What JSON says whose names have an order of their own."""
-    return _read(data, where, bytes_in_order, int)
+    return _read(data, where, bytes_in_order, json.loads)
 
 
 def _whole(digits: str) -> float:
@@ -125,10 +177,10 @@ def _whole(digits: str) -> float:
     return number if abs(number) < 2**53 else float(number)
 
 
-def _read(data: bytes, where: str, write: Callable[[Any], bytes], whole: Callable[[str], float]) -> Any:
+def _read(data: bytes, where: str, write: Callable[[Any], bytes], read: Callable[[str], Any]) -> Any:
     _refuse_too_much(data, where)
     try:
-        value = json.loads(data.decode("utf-8"), parse_int=whole)
+        value = read(data.decode("utf-8"))
         same = write(value) == data
     except (ValueError, OverflowError, RecursionError) as error:
         raise refused(f"{where}: this is not JSON that a package may hold", f"{error}"[:200]) from None
@@ -137,10 +189,15 @@ def _read(data: bytes, where: str, write: Callable[[Any], bytes], whole: Callabl
     return value
 
 
+def _is_plain(data: bytes) -> bool:
+    """As most lines are: too short for many values, and with too few brackets to be deep."""
+    return len(data) < _SHORT and data.count(b"[") + data.count(b"{") <= _DEEPEST
+
+
 def _refuse_too_much(data: bytes, where: str) -> None:
     """Before anything is made of it: how long it is, how many values it has, and how deep they lie."""
-    if len(data) < _SHORT and data.count(b"[") + data.count(b"{") <= _DEEPEST:
-        return  # as most lines are: too short for many values, and with too few brackets to be deep
+    if _is_plain(data):
+        return
     if len(data) > LONGEST_LINE:
         raise refused(f"{where}: too long", f"{len(data):,} bytes", f"{LONGEST_LINE:,}")
     bare = _TEXTS.sub(b"", data)

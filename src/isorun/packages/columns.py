@@ -19,13 +19,13 @@ from __future__ import annotations
 import bz2
 import struct
 from collections.abc import Iterator
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from isorun.packages import refused
-from isorun.packages.container import Entry
+from isorun.packages.container import Entry, Readable
 
 __all__ = ["CHUNK", "Cursor", "packed", "unpacked"]
 
@@ -89,7 +89,7 @@ def _plane(plane: _Array, *, plain: bool = False) -> bytes:
 class Cursor:
     """Reads a member of numbers from its beginning to its end, and no further; never more than a plane at a time."""
 
-    def __init__(self, file: BinaryIO, entry: Entry) -> None:
+    def __init__(self, file: Readable, entry: Entry) -> None:
         self._file = file
         self._place = entry.start
         self._end = entry.end

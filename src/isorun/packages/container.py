@@ -11,16 +11,27 @@ unpacks comes out before it is hashed. What is worth it is compressed inside its
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Protocol
 
 from isorun.packages import refused
 
-__all__ = ["MOST_BYTES", "MOST_MEMBERS", "Entry", "Writer", "directory", "pieces", "valid_name"]
+__all__ = [
+    "MOST_BYTES",
+    "MOST_MEMBERS",
+    "Entry",
+    "OwnPlace",
+    "Readable",
+    "Writer",
+    "directory",
+    "pieces",
+    "valid_name",
+]
 
 MOST_MEMBERS: Final = 20_000
 MOST_BYTES: Final = 2**32 - 2
@@ -127,7 +138,36 @@ def _end(count: int, size: int, offset: int) -> bytes:
     return _END.pack(b"PK\5\6", 0, 0, count, count, size, offset, 0)
 
 
-def directory(file: BinaryIO, file_size: int) -> dict[str, Entry]:
+class Readable(Protocol):
+    """A file as far as it is read."""
+
+    def seek(self, place: int, /) -> int:
+        """Go to a place."""
+
+    def read(self, size: int, /) -> bytes:
+        """So many bytes from there on; fewer where the file ends."""
+
+
+class OwnPlace:
+    """An open file, read from a place that no other reader of it moves: each thread has one."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._number = file.fileno()
+        self._place = 0
+
+    def seek(self, place: int, /) -> int:
+        """Go to a place."""
+        self._place = place
+        return place
+
+    def read(self, size: int, /) -> bytes:
+        """So many bytes from there on; fewer where the file ends."""
+        data = os.pread(self._number, size, self._place)
+        self._place += len(data)
+        return data
+
+
+def directory(file: Readable, file_size: int) -> dict[str, Entry]:
     """The members in their order, with nothing else in the file. PackageError says what is not so."""
     if file_size > MOST_BYTES or file_size < _END.size:
         raise refused("this is no package", f"{file_size:,} bytes", f"a zip of {_END.size} to {MOST_BYTES:,} bytes")
@@ -179,7 +219,7 @@ def _entries(data: bytes, count: int, limit: int) -> list[Entry]:
     return entries
 
 
-def pieces(file: BinaryIO, entry: Entry, start: int = 0, size: int | None = None) -> Iterator[bytes]:
+def pieces(file: Readable, entry: Entry, start: int = 0, size: int | None = None) -> Iterator[bytes]:
     """The content of a member, or a part of it, in pieces; cut short where the file is."""
     file.seek(entry.start + start)
     left = entry.size - start if size is None else size

@@ -50,22 +50,22 @@ def _has(**checks: _Check) -> _Check:
     return lambda item: all(check(getattr(item, name)) for name, check in checks.items())
 
 
-_RECORD: Final[dict[str, _Check]] = {
+_RECORD: Final[dict[str, type | _Check]] = {
     "attempt": lambda value: _is_whole(value) and 0 < value < 2**63,
     "exit_code": _or_none(_is_whole),
-    "signal": _is_text,
-    "reason": _is_text,
-    "launch": _is_text,
+    "signal": str,
+    "reason": str,
+    "launch": str,
     "seed_used": _or_none(_is_whole),
-    "started_at": _is_text,
+    "started_at": str,
     "wall_seconds": _is_number,
     "cpu_seconds": _is_number,
-    "peak_memory_bytes": _is_whole,
+    "peak_memory_bytes": int,
     "digests": _is_texts_by_name,
     "environment": _is_document,
     "code": _is_document,
-    "origins": _is_texts_by_name,
-    "log_tail": _is_text,
+    "sources": _is_texts_by_name,
+    "log_tail": str,
     "startup_seconds": _or_none(_is_number),
     "devices": _all(_is_text),
     "where": _is_texts_by_name,
@@ -83,6 +83,7 @@ _RECORD: Final[dict[str, _Check]] = {
         )
     ),
 }
+"""By the keys of a run's line. A type stands for values of just this type, which takes no call."""
 _CELL: Final[dict[str, _Check]] = {
     "approach": _is_text,
     "command": _all(_is_text),
@@ -100,25 +101,30 @@ _TOLD: Final[dict[str, type]] = {
     **dict.fromkeys(("results", "per_class", "digests", "where"), dict),
     **dict.fromkeys(("devices", "notes", "seeded", "predictions", "watched"), list),
 }
+_LISTED: Final = {"notes", "seeded"}
 _KNOWN: Final = {"record", "cell", "sources"} | {item.name for item in fields(RunRecord)} - {"origins", "series"}
 
 
 def check_told(told: Mapping[str, Any]) -> None:
     """ValueError for keys that no record has, and for values that are not even of the form of a field."""
-    if unknown := sorted(set(told) - _KNOWN):
-        raise ValueError(f"a run with {unknown[0]!r:.60}, which this isorun does not know")
-    for name, kind in _TOLD.items():
-        if name in told and not isinstance(told[name], kind):
+    if not told.keys() <= _KNOWN:
+        raise ValueError(f"a run with {min(told.keys() - _KNOWN)!r:.60}, which this isorun does not know")
+    for name in told.keys() & _TOLD.keys():
+        if not isinstance(told[name], _TOLD[name]):
             raise ValueError(f"{name} of a run is not what it should be")
-    if not all(isinstance(item, list) for name in ("notes", "seeded") for item in told.get(name, ())):
-        raise ValueError("a note or a seed of a run is not what it should be")
+    for name in told.keys() & _LISTED:
+        if not all(isinstance(item, list) for item in told[name]):
+            raise ValueError("a note or a seed of a run is not what it should be")
 
 
 def check_kinds(record: RunRecord, told: Iterable[str]) -> None:
     """ValueError for a field that is not what it should be. told: the keys that were there; others have defaults."""
-    for key in told:
-        name = "origins" if key == "sources" else key
-        if name in _RECORD and not _RECORD[name](getattr(record, name)):
+    for name in told:
+        check = _RECORD.get(name)
+        if check is None:
+            continue
+        value = getattr(record, "origins" if name == "sources" else name)
+        if not (type(value) is check if isinstance(check, type) else check(value)):
             raise ValueError(f"{name} of run {record.run_id} is not what it should be")
 
 

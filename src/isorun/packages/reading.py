@@ -16,8 +16,9 @@ import bz2
 import hashlib
 import os
 import re
+import threading
 import zlib
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -27,20 +28,23 @@ from isorun.errors import InputError
 from isorun.packages import MANIFEST, SIGNATURE, Budget, refused
 from isorun.packages.canonical import LONGEST_LINE, read_canonical, read_in_order
 from isorun.packages.columns import Cursor
-from isorun.packages.container import Entry, directory, pieces
+from isorun.packages.container import Entry, OwnPlace, Readable, directory, pieces
 from isorun.packages.manifest import Manifest
-from isorun.packages.runs import SharedReader, read_block
+from isorun.packages.runs import Block, SharedReader
 from isorun.packages.signatures import Signature
 from isorun.study.design import Study, kept_study
 from isorun.study.records import RunRecord
 
-__all__ = ["DOCUMENTS", "SHARED", "STUDY", "Package", "open_package"]
+__all__ = ["CODE", "DATA", "DOCUMENTS", "ENVIRONMENT", "SHARED", "STUDY", "Package", "open_package"]
 
 STUDY: Final = "study.json"
+ENVIRONMENT: Final = "environment.json"
+DATA: Final = "data.json"
+CODE: Final = "code.json"
 DOCUMENTS: Final = "documents.jsonl.bz2"
 SHARED: Final = "shared.jsonl.bz2"
 _BLOCK: Final = re.compile(r"runs/(\d{5})\.jsonl\.bz2")
-_PIECE: Final = 2**17
+_PIECE: Final = 2**20
 
 
 def open_package(path: str | Path) -> Package:
@@ -110,14 +114,11 @@ class Package:
         if self._shared is None:
             self._shared = SharedReader(self._lines(SHARED), SHARED)
         last, runs, points = ("", 0), 0, 0
-        for block in blocks:
-            numbers = block.replace(".jsonl.bz2", ".numbers")
-            self.check(numbers)
-            cursor = Cursor(self._file, self._entries[numbers])
-            for record in read_block(self._lines(block), cursor, self._shared, self._budget):
+        for name, block in zip(blocks, _one_ahead(self._block, blocks), strict=True):
+            for record in block.records(self._shared):
                 place = (record.cell.id, record.attempt)
                 if place <= last:
-                    raise refused(f"{block}: a run stands twice, or not in its place", record.run_id)
+                    raise refused(f"{name}: a run stands twice, or not in its place", record.run_id)
                 last, runs, points = place, runs + 1, points + sum(len(item.values) for item in record.series.values())
                 if cell_ids is None or record.cell.id in cell_ids:
                     yield record
@@ -144,7 +145,7 @@ class Package:
             raise refused(f"there is no {name} in this package")
         said = next(member for member in self.manifest.members if member.name == name)
         hashed, crc = hashlib.sha256(), 0
-        for piece in pieces(self._file, self._entries[name]):
+        for piece in pieces(OwnPlace(self._file), self._entries[name]):
             hashed.update(piece)
             crc = zlib.crc32(piece, crc)
         if hashed.hexdigest() != said.sha256 or crc != self._entries[name].crc:
@@ -185,11 +186,17 @@ class Package:
             raise refused("the blocks of runs are not numbered one after another")
         return blocks
 
+    def _block(self, name: str) -> Block:
+        """A block of runs, unpacked."""
+        numbers = name.replace(".jsonl.bz2", ".numbers")
+        self.check(numbers)
+        return Block(self._lines(name), Cursor(OwnPlace(self._file), self._entries[numbers]), self._budget)
+
     def _whole(self, name: str) -> bytes:
         entry = self._entries[name]
         if entry.size > LONGEST_LINE:
             raise refused(f"{name}: too long", f"{entry.size:,} bytes", f"{LONGEST_LINE:,}")
-        data = b"".join(pieces(self._file, entry))
+        data = b"".join(pieces(OwnPlace(self._file), entry))
         if zlib.crc32(data) != entry.crc:
             raise refused(f"{name}: its content is damaged", "another CRC-32 than its header says")
         return data
@@ -200,7 +207,7 @@ class Package:
             raise refused(f"there is no {name} in this package")
         self.check(name)
         rest = b""
-        for piece in _decompressed(self._file, self._entries[name], self._budget):
+        for piece in _decompressed(OwnPlace(self._file), self._entries[name], self._budget):
             *lines, rest = (rest + piece).split(b"\n")
             yield from lines
             if len(rest) > LONGEST_LINE:
@@ -209,7 +216,52 @@ class Package:
             raise refused(f"{name}: its last line has no end")
 
 
-def _decompressed(file: BinaryIO, entry: Entry, budget: Budget) -> Iterator[bytes]:
+def _one_ahead(made: Callable[[str], Block], names: Sequence[str]) -> Iterator[Block]:
+    """What is made of each name, in their order; the next is made by a thread while the one before is used."""
+    if len(names) == 1:
+        yield made(names[0])
+        return
+    waiting: list[_Making] = []
+    try:
+        for name in names:
+            waiting.append(_Making(made, name))
+            if len(waiting) > 1:
+                yield waiting.pop(0).result()
+        for making in waiting:
+            yield making.result()
+    finally:
+        for making in waiting:
+            making.join()
+
+
+class _Making(threading.Thread):
+    """A thread that makes something of a name, and is asked for it, or for why there is none."""
+
+    def __init__(self, made: Callable[[str], Block], name: str) -> None:
+        super().__init__()
+        self._call = made, name
+        self._made: Block | None = None
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Make it."""
+        made, name = self._call
+        try:
+            self._made = made(name)
+        except BaseException as error:  # whoever asks for it is told
+            self._error = error
+
+    def result(self) -> Block:
+        """What was made; the error where that failed."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+        assert self._made is not None
+        return self._made
+
+
+def _decompressed(file: Readable, entry: Entry, budget: Budget) -> Iterator[bytes]:
     """What comes out of a compressed member, in pieces of bounded size."""
     stream, place = bz2.BZ2Decompressor(), 0
     with suppress(OSError, EOFError, ValueError):

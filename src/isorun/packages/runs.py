@@ -12,7 +12,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,28 +21,31 @@ import numpy.typing as npt
 
 from isorun.errors import PackageError, StoreError, StoreTooNew
 from isorun.packages import Budget, refused
-from isorun.packages.canonical import canonical_bytes, read_canonical
+from isorun.packages.canonical import canonical_bytes, read_canonical, read_lines
 from isorun.packages.columns import Cursor, packed, unpacked
 from isorun.packages.kinds import check_cell, check_kinds, check_told
 from isorun.store.rows import joined_document, shared_cell, split_document
 from isorun.study.cells import Cell, IdenticalCells
 from isorun.study.records import RECORD_VERSION, Numbers, RunRecord, Series, canonical_json
 
-__all__ = ["MOST_RUNS", "BlockWriter", "SharedReader", "SharedWriter", "read_block"]
+__all__ = ["MOST_RUNS", "Block", "BlockWriter", "SharedReader", "SharedWriter"]
 
 MOST_RUNS: Final = 1_000
 _MOST_POINTS: Final = 2**20
 _PIECE: Final = 4 * 2**20
 _SHARED_FROM: Final = 120
+_AT_ONCE: Final = 2**17
 _CHECKED_FROM: Final = 2**18
 _FINEST: Final = -40
 _WIDEST: Final = 2**16 - 1
 _LATEST: Final = 2.0**62
 _FIELDS: Final = ("environment", "code", "sources")
+_APART: Final = ("cell", "series", "predictions", "watched", "environment", "code", "origins")
 _REQUIRED: Final = {"exit_code": None, "signal": "", "reason": "", "launch": "", "seed_used": None, "started_at": ""}
 """Fields of a record that have no default and may be empty."""
 _UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, StoreError, TypeError, ValueError)
 _Array = npt.NDArray[Any]
+_Ticks = tuple[int, int, _Array]
 
 
 class SharedWriter:
@@ -84,6 +88,9 @@ class BlockWriter:
     def __init__(self, shared: SharedWriter) -> None:
         self._shared = shared
         self._lines: list[bytes] = []
+        self._unfinished: list[_Unfinished] = []
+        self._waiting: list[tuple[list[Any], bytes]] = []
+        self._waiting_bytes = 0
         self._steps: list[bytes] = []
         self._seconds: list[bytes] = []
         self._gaps: list[_Array] = []
@@ -99,11 +106,7 @@ class BlockWriter:
 
     def add(self, record: RunRecord) -> None:
         """Take one more record."""
-        content = replace(record, series={}, predictions=(), watched=()).to_json()
-        if content.pop("record") != RECORD_VERSION:
-            raise ValueError("a record of another version")
-        del content["series"]
-        line = {name: value for name, value in content.items() if value not in (None, "", {}, [])}
+        line = record.told_fields(*_APART)
         cell = record.cell
         line["cell"] = [cell.id, self._shared.refer_to_cell(cell), cell.seed, cell.repeat]
         for name, value in zip(_FIELDS, (record.environment, record.code, record.origins), strict=True):
@@ -113,9 +116,25 @@ class BlockWriter:
             line["log_tail"] = self._shared.refer(canonical_json(record.log_tail))
         if record.series:
             line["axes"], line["series"] = self._add_series(record.series)
-        where = f"run {record.run_id}"
-        self._lines += [_line_of(canonical_bytes(line), where), *(_line_of(more, where) for more in _further(record))]
+        self._unfinished.append(_Unfinished(line, list(_further(record)), f"run {record.run_id}"))
         self.runs += 1
+        if self._waiting_bytes >= _AT_ONCE * 8:
+            self.finish_lines()
+
+    def finish_lines(self) -> None:
+        """Tell the times of the runs that were added last, all at once, and write their lines."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            ticks = list(_many_in_ticks([seconds for _, seconds in self._waiting]))
+        for (axis, seconds), found in zip(self._waiting, ticks, strict=True):
+            if found is None:
+                self._seconds.append(seconds)
+            else:
+                exponent, first, gaps = found
+                axis[2] = [exponent, first]
+                self._gaps.append(gaps)
+        for line, further, where in self._unfinished:
+            self._lines += [_line_of(canonical_bytes(line), where), *(_line_of(more, where) for more in further)]
+        self._unfinished, self._waiting, self._waiting_bytes = [], [], 0
 
     def lines(self) -> Iterator[bytes]:
         """The lines of the block, the first of which says what the others are."""
@@ -137,7 +156,9 @@ class BlockWriter:
             axis = (_bytes(item.steps), _bytes(item.seconds))
             if axis not in axes:
                 axes[axis] = len(axes)
-                told.append([len(item.values), self._told_steps(axis[0]), self._told_seconds(axis[1])])
+                told.append([len(item.values), self._told_steps(axis[0]), None])
+                self._waiting.append((told[-1], axis[1]))
+                self._waiting_bytes += len(axis[1])
             columns = self._values.setdefault(metric, {})
             values = _bytes(item.values)
             places[metric] = [axes[axis], columns.setdefault(values, len(columns))]
@@ -153,16 +174,13 @@ class BlockWriter:
             self._steps.append(steps)
         return None if known is None else list(known)
 
-    def _told_seconds(self, seconds: bytes) -> list[int] | None:
-        """Exponent and first tick, with gaps in a column; None where the seconds themselves are one."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            found = _in_ticks(np.frombuffer(seconds, "<f8"))
-        if found is None:
-            self._seconds.append(seconds)
-            return None
-        exponent, first, gaps = found
-        self._gaps.append(gaps)
-        return [exponent, first]
+
+class _Unfinished(NamedTuple):
+    """A run's line, of which the times are not told yet; the lines behind it; and what it is called."""
+
+    line: dict[str, Any]
+    further: list[bytes]
+    where: str
 
 
 def _further(record: RunRecord) -> Iterator[bytes]:
@@ -208,11 +226,50 @@ def _range(points: int, first: float, stride: float) -> _Array:
         return found
 
 
-def _in_ticks(seconds: _Array) -> tuple[int, int, _Array] | None:
-    """The exponent of a tick, the first time in ticks and the gaps, where all are whole and small; as stores keep most.
+def _many_in_ticks(columns: Sequence[bytes]) -> Iterator[_Ticks | None]:
+    """What `_in_ticks` says of each column of seconds. Most need no look of their own."""
+    together = _together_in_ticks([column for column in columns if len(column) > 8])
+    for column in columns:
+        found = next(together) if len(column) > 8 else None
+        yield found or _in_ticks(np.frombuffer(column, "<f8"))
 
-    Few calls: it is asked of every run.
-    """
+
+def _together_in_ticks(columns: Sequence[bytes]) -> Iterator[_Ticks | None]:
+    """The same at once for columns of two and more; None also where another tick than the first that may do does."""
+    if not columns:
+        return
+    seconds = np.frombuffer(b"".join(columns), "<f8")
+    points = np.array([len(column) // 8 for column in columns])
+    ends = np.cumsum(points)
+    begins = ends - points
+    widest = np.maximum.reduceat(_gaps(seconds, ends), begins)
+    usual = (widest > 0) & (widest < _LATEST)
+    exponents = np.maximum(_FINEST, np.where(usual, np.frexp(widest / _WIDEST)[1] - 2, _FINEST))
+    for _ in range(3):
+        exponents += np.ldexp(widest, -exponents) > _WIDEST + 2
+    scaled = seconds * np.repeat(np.ldexp(1.0, -exponents), points)
+    ticks = scaled.astype(np.int64)
+    gaps = _gaps(ticks, ends)
+    again = (ticks * np.repeat(np.ldexp(1.0, exponents), points)).astype("<f8")
+    fits = (np.minimum.reduceat(gaps, begins) >= 0) & (np.maximum.reduceat(gaps, begins) <= _WIDEST)
+    fits &= np.logical_and.reduceat(again.view("<u8") == seconds.view("<u8"), begins)
+    for edge in (begins, ends - 1):
+        fits &= (abs(seconds[edge]) < _LATEST) & (abs(scaled[edge]) < 2.0**53)
+    narrow = gaps.astype("<u2")
+    for fit, exponent, begin, end in zip(*map(np.ndarray.tolist, (fits, exponents, begins, ends)), strict=True):
+        yield (exponent, int(ticks[begin]), narrow[begin : end - 1]) if fit else None
+
+
+def _gaps(numbers: _Array, ends: _Array) -> _Array:
+    """From each number to the next; zero behind the last of a column."""
+    gaps = np.zeros_like(numbers)
+    np.subtract(numbers[1:], numbers[:-1], out=gaps[:-1])
+    gaps[ends - 1] = 0
+    return gaps
+
+
+def _in_ticks(seconds: _Array) -> _Ticks | None:
+    """The exponent of a tick, the first time in ticks and the gaps, where all are whole and small: in most stores."""
     if not len(seconds) or not (abs(seconds[0]) < _LATEST and abs(seconds[-1]) < _LATEST):
         return None
     widest = float((seconds[1:] - seconds[:-1]).max()) if len(seconds) > 1 else 0.0
@@ -234,7 +291,7 @@ class SharedReader:
 
     def __init__(self, lines: Iterable[bytes], where: str) -> None:
         self._where = where
-        self._values = [read_canonical(line, where) for line in lines]
+        self._values = list(read_lines(lines, where))
         self._environments: dict[int, Mapping[str, Any]] = {}
         self._cells: dict[int, IdenticalCells] = {}
 
@@ -265,31 +322,52 @@ class SharedReader:
         return cell
 
 
+_Axis = tuple[int, Any, Any]
+"""Points, and what is said of steps and seconds."""
+
+
 class _Told(NamedTuple):
     """A run as its lines tell it, before its numbers are read."""
 
     fields: dict[str, Any]
-    axes: list[tuple[int, Any, Any]]
+    axes: list[_Axis]
     series: dict[str, tuple[int, int]]
 
 
-def read_block(lines: Iterable[bytes], numbers: Cursor, shared: SharedReader, budget: Budget) -> Iterator[RunRecord]:
-    """The records of a block. PackageError where lines, numbers and what is shared do not fit together."""
+class Block:
+    """A block whose lines and numbers were read. PackageError where they, or what is shared, do not fit together.
+
+    Two steps: unpacking, most of the first, needs no turn of Python's, so that it can be done by another thread.
+    """
+
+    def __init__(self, lines: Iterable[bytes], numbers: Cursor, budget: Budget) -> None:
+        self._where = numbers.where
+        with _blaming(self._where):
+            self._told = list(_told_runs(lines, self._where))
+            self._columns = _Columns(self._told, numbers, budget)
+            numbers.end()
+
+    def records(self, shared: SharedReader) -> Iterator[RunRecord]:
+        """The records, once."""
+        with _blaming(self._where):
+            for run in self._told:
+                yield _record(run, self._columns, shared)
+
+
+@contextmanager
+def _blaming(where: str) -> Iterator[None]:
+    """PackageError for whatever is raised because the content is not what it should be."""
     try:
-        told = list(_told_runs(lines, numbers.where))
-        columns = _Columns(told, numbers, budget)
-        for run in told:
-            yield _record(run, columns, shared)
-        numbers.end()
+        yield
     except (PackageError, StoreTooNew):
         raise
     except _UNREADABLE as error:
         said = error.found if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
-        raise refused(f"{numbers.where}: a run cannot be read", said[:200]) from None
+        raise refused(f"{where}: a run cannot be read", said[:200]) from None
 
 
 def _told_runs(lines: Iterable[bytes], where: str) -> Iterator[_Told]:
-    each = (read_canonical(line, where) for line in lines)
+    each = read_lines(lines, where)
     match next(each, None):
         case {"record": int(version), "runs": int(runs), **rest} if not rest and 0 < runs <= MOST_RUNS:
             pass
@@ -338,7 +416,7 @@ def _told(fields: dict[str, Any]) -> _Told:
 
 
 class _Columns:
-    """The numbers of a block, read in the order in which its runs need them."""
+    """The numbers of a block, handed out in the order in which its runs need them."""
 
     def __init__(self, runs: Sequence[_Told], numbers: Cursor, budget: Budget) -> None:
         axes = [axis for run in runs for axis in run.axes]
@@ -351,26 +429,10 @@ class _Columns:
             column = _column(numbers, budget, "<f8", sum(sizes))
             ends = list(itertools.accumulate(sizes, initial=0))
             self._values[metric] = [Numbers(column[begin:end]) for begin, end in itertools.pairwise(ends)]
-        self._places = {"steps": 0, "seconds": 0, "gaps": 0}
         self._ranges: dict[tuple[Any, ...], Numbers] = {}
-
-    def axis(self, points: int, steps: Any, seconds: Any) -> tuple[Numbers, Numbers]:
-        """The next axis: its steps and seconds."""
-        told_steps = Numbers(self._next("steps", self._steps, points)) if steps is None else self._range(points, *steps)
-        if seconds is None:
-            return told_steps, Numbers(self._next("seconds", self._seconds, points))
-        exponent, tick = seconds
-        if (
-            type(exponent) is not int
-            or type(tick) is not int
-            or abs(tick) > 2**53
-            or abs(exponent) > 2_000
-            or not points
-        ):
-            raise ValueError("seconds that no run can have")
-        ticks = np.empty(points, np.int64)
-        ticks[0], ticks[1:] = tick, self._next("gaps", self._gaps, points - 1)
-        return told_steps, Numbers(np.ldexp(np.cumsum(ticks).astype("<f8"), exponent))
+        steps = map(self._told_steps, axes)
+        self.axes: Iterator[tuple[Numbers, Numbers]] = zip(steps, self._told_seconds(axes), strict=True)
+        """Steps and seconds of every axis of the block."""
 
     def values(self, metric: str, column: int, points: int) -> Numbers:
         """A column of a metric."""
@@ -379,18 +441,72 @@ class _Columns:
             raise ValueError(f"{len(found)} values of {metric!r:.60} on an axis of {points} points")
         return found
 
-    def _next(self, name: str, column: _Array, size: int) -> _Array:
-        begin = self._places[name]
-        self._places[name] = begin + size
-        found: _Array = column[begin : begin + size]
-        return found
-
-    def _range(self, points: int, first: float, stride: float) -> Numbers:
-        """The steps of a range; runs of a study mostly have the same ones, and then share them."""
+    def _told_steps(self, axis: _Axis) -> Numbers:
+        """The next steps; runs of a study mostly have the same range, and then share them."""
+        points, steps, _ = axis
+        if steps is None:
+            own, self._steps = self._steps[:points], self._steps[points:]
+            return Numbers(own)
+        first, stride = steps
         key = (points, float(first), float(stride))
         if key not in self._ranges:
             self._ranges[key] = Numbers(_range(*key))
         return self._ranges[key]
+
+    def _told_seconds(self, axes: Iterable[_Axis]) -> Iterator[Numbers]:
+        """The seconds of every axis; those of many are made at once."""
+        for group in _groups(axes):
+            ticked = [(points, *_exponent_and_tick(points, told)) for points, _, told in group if told is not None]
+            made = self._from_gaps(ticked)
+            for points, _, told in group:
+                if told is None:
+                    own, self._seconds = self._seconds[:points], self._seconds[points:]
+                    yield Numbers(own)
+                else:
+                    yield next(made)
+
+    def _from_gaps(self, ticked: Sequence[tuple[int, int, int]]) -> Iterator[Numbers]:
+        """Seconds that are whole ticks: points, exponent of the tick and first tick of each."""
+        if not ticked:
+            return
+        points, exponents, firsts = (np.array(column, np.int64) for column in zip(*ticked, strict=True))
+        ends = np.cumsum(points)
+        begins = ends - points
+        ticks = np.zeros(ends[-1], np.int64)
+        is_gap = np.ones(len(ticks), np.bool_)
+        is_gap[begins] = False
+        count = len(ticks) - len(ticked)
+        ticks[is_gap], self._gaps = self._gaps[:count], self._gaps[count:]
+        np.cumsum(ticks, out=ticks)
+        ticks += _spread(firsts - ticks[begins], points)
+        seconds = ticks.astype("<f8")
+        np.ldexp(seconds, _spread(exponents, points), out=seconds)
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            yield Numbers(seconds[begin:end])
+
+
+def _spread(column: _Array, points: _Array) -> _Array:
+    """What is said of each axis for each of its points; as one number where it is the same for all of them."""
+    return column[:1] if (column == column[0]).all() else np.repeat(column, points)
+
+
+def _groups(axes: Iterable[_Axis]) -> Iterator[list[_Axis]]:
+    """Axes one after another, as many as have about so many points."""
+    group, size = list[_Axis](), 0
+    for axis in axes:
+        group.append(axis)
+        size += axis[0]
+        if size >= _AT_ONCE:
+            yield group
+            group, size = [], 0
+    yield group
+
+
+def _exponent_and_tick(points: int, told: Any) -> tuple[int, int]:
+    exponent, tick = told
+    if type(exponent) is not int or type(tick) is not int or abs(tick) > 2**53 or abs(exponent) > 2_000 or not points:
+        raise ValueError("seconds that no run can have")
+    return exponent, tick
 
 
 def _sizes(runs: Iterable[_Told]) -> dict[str, list[int]]:
@@ -414,7 +530,7 @@ def _column(numbers: Cursor, budget: Budget, dtype: str, count: int) -> _Array:
 
 
 def _record(run: _Told, columns: _Columns, shared: SharedReader) -> RunRecord:
-    axes = [columns.axis(*axis) for axis in run.axes]
+    axes = list(itertools.islice(columns.axes, len(run.axes)))
     series = {
         metric: Series(*axes[axis], columns.values(metric, column, run.axes[axis][0]))
         for metric, (axis, column) in run.series.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import hashlib
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from isorun.study.records import RunRecord
 __all__ = ["PackageWriter", "written_whole"]
 
 _AT_ONCE: Final = 2**20
+_THREADS: Final = 2
 
 
 class PackageWriter:
@@ -77,19 +79,18 @@ class PackageWriter:
     def add_records(self, records: Iterable[RunRecord], tell: Callable[[int], None] = lambda _: None) -> None:
         """All runs, by cell and attempt. tell: is told how many are done.
 
-        A block is compressed in a thread, a third of all the work, while the next one is read.
+        Blocks are compressed by threads, about half of all the work, while the next ones are made.
         """
         shared = SharedWriter()
-        with ThreadPoolExecutor(1) as thread:
-            before: Future[_Packed] | None = None
+        with ThreadPoolExecutor(_THREADS) as threads:
+            waiting: deque[Future[_Packed]] = deque()
             for number, block in enumerate(_blocks(records, shared)):
-                packing = thread.submit(_packed_block, number, block)
-                if before is not None:
-                    self._add_block(before.result())
+                waiting.append(threads.submit(_packed_block, number, block))
+                if len(waiting) > _THREADS:
+                    self._add_block(waiting.popleft().result())
                     tell(self._runs)
-                before = packing
-            if before is not None:
-                self._add_block(before.result())
+            for packing in waiting:
+                self._add_block(packing.result())
         self.add(SHARED, _compressed(shared.lines()))
 
     def _add_block(self, packed: _Packed) -> None:
@@ -126,10 +127,12 @@ def _blocks(records: Iterable[RunRecord], shared: SharedWriter) -> Iterator[Bloc
     block = BlockWriter(shared)
     for record in records:
         if block.is_full:
+            block.finish_lines()
             yield block
             block = BlockWriter(shared)
         block.add(record)
     if block.runs:
+        block.finish_lines()
         yield block
 
 

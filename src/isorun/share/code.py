@@ -22,9 +22,8 @@ from isorun.study.records import RunRecord, canonical_json
 from isorun.worker.redaction import without_secrets
 from isorun.worker.usercode import code_version
 
-__all__ = ["CODE", "Code", "code_for_package"]
+__all__ = ["Code", "code_for_package"]
 
-CODE: Final = "code.json"
 _SUFFIXES: Final = frozenset(
     (".py", ".pyi", ".pyx", ".ipynb", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".sh", ".toml", ".yaml", ".yml")
 )
@@ -63,8 +62,8 @@ def code_for_package(
     snapshot: also the files that a commit has, so that nobody needs its repository.
     """
     code, trusted = Code(), frozenset(allowed)
-    counted = Counter(canonical_json(record.code) for record in records if record.code)
-    documents = {canonical_json(record.code): record.code for record in records if record.code}
+    texts = [(canonical_json(record.code), record.code) for record in records if record.code]
+    counted, documents = Counter(text for text, _ in texts), dict(texts)
     repository = repository_of(folder) if any(item.get("commit") for item in documents.values()) else None
     now = code_version(folder) if repository else {}
     for text in sorted(documents):

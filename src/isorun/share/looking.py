@@ -12,10 +12,8 @@ from typing import Any, Final
 from isorun.errors import InputError, IsorunError
 from isorun.packages import refused
 from isorun.packages.manifest import Manifest
-from isorun.packages.reading import Package, open_package
-from isorun.share.code import CODE
+from isorun.packages.reading import CODE, DATA, ENVIRONMENT, Package, open_package
 from isorun.share.keys import PublicKey, trusted_keys
-from isorun.share.surroundings import DATA, ENVIRONMENT
 from isorun.store.rows import no_garbage_collected
 
 __all__ = ["INVALID", "NONE", "TRUSTED", "UNKNOWN_KEY", "LookedAt", "signer_of", "signer_to_run", "verify"]

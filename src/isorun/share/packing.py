@@ -16,12 +16,13 @@ from typing import Any, BinaryIO, Final
 
 from isorun.errors import InputError, NothingRecorded
 from isorun.packages.manifest import Manifest
+from isorun.packages.reading import CODE, DATA, ENVIRONMENT
 from isorun.packages.writing import PackageWriter, written_whole
 from isorun.session import PACKAGE_SUFFIX, Store, is_package, opened, recorded
-from isorun.share.code import CODE, Code, code_for_package
+from isorun.share.code import Code, code_for_package
 from isorun.share.crate import CRATE, crate_of
 from isorun.share.keys import PublicKey, Signing, signer
-from isorun.share.surroundings import BILL, DATA, ENVIRONMENT, bill_of_materials, data_of, environments_of
+from isorun.share.surroundings import BILL, bill_of_materials, data_of, environments_of
 from isorun.store import PLANS, SEARCHES, AbstractStore
 from isorun.study.design import Study, document_without_secrets, with_key
 from isorun.study.records import RunRecord, states

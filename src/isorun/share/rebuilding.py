@@ -20,8 +20,7 @@ from typing import Any, Final
 
 from isorun.errors import InputError, PackageError
 from isorun.packages import refused
-from isorun.packages.reading import Package
-from isorun.share.code import CODE
+from isorun.packages.reading import CODE, Package
 from isorun.study.code import git, repository_of
 from isorun.worker.usercode import GIT, UNKNOWN, code_version, git_variables, hash_of_file
 

@@ -12,11 +12,9 @@ from isorun.analysis.descriptions import description_of_run
 from isorun.analysis.evidence.provenance import effective, requested
 from isorun.study.records import RunRecord, canonical_json
 
-__all__ = ["BILL", "DATA", "ENVIRONMENT", "bill_of_materials", "data_of", "environments_of"]
+__all__ = ["BILL", "bill_of_materials", "data_of", "environments_of"]
 
-ENVIRONMENT: Final = "environment.json"
 BILL: Final = "sbom.cdx.json"
-DATA: Final = "data.json"
 _CYCLONEDX: Final = "1.6"
 _FACTS: Final = ("python", "packages", "platform", "cpu", "gpu", "frameworks")
 _RUN_S_OWN: Final = frozenset(("executable", "hash_randomization"))

@@ -24,7 +24,7 @@ import math
 import operator
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -32,7 +32,16 @@ from typing import Any, NamedTuple
 from isorun.errors import StoreConflict
 from isorun.study.records import Numbers, RunRecord, RunState, Series, canonical_json, content_digest, number_to_json
 
-__all__ = ["KnownAttempt", "PackedAxis", "digest_in_version_1", "is_known", "pack_axis", "stored_form", "unpack_axis"]
+__all__ = [
+    "KnownAttempt",
+    "PackedAxis",
+    "digest_in_version_1",
+    "is_known",
+    "pack_axis",
+    "stored_form",
+    "unpack_axes",
+    "unpack_axis",
+]
 
 _WIDEST_GAP = 2**16 - 1
 _FINEST_EXPONENT = -40
@@ -40,6 +49,7 @@ _LARGEST_TICK_COUNT = 2.0**62
 _LATEST_SECOND = 2.0**62
 _FEW = 5_000
 """So many points are packed by plain Python, which starts sooner and gives the same bits."""
+_AT_ONCE = 2**17
 
 
 class PackedAxis(NamedTuple):
@@ -56,6 +66,10 @@ class PackedAxis(NamedTuple):
     exponent: int | None
     first_tick: int
     seconds: bytes
+
+
+_KINDS = (int, float, float, type(None), int, int, bytes)
+"""Of the fields of an axis whose steps are a range and whose seconds are ticks; a damaged one may have any."""
 
 
 def pack_axis(steps: Sequence[float], seconds: Sequence[float]) -> PackedAxis:
@@ -78,6 +92,58 @@ def unpack_axis(axis: PackedAxis) -> tuple[Numbers, Numbers]:
     if len(steps) != axis.points:
         raise ValueError(f"an axis of {axis.points} points has {len(steps)} steps")
     return steps, seconds
+
+
+def unpack_axes(axes: Iterable[PackedAxis]) -> dict[PackedAxis, tuple[Numbers, Numbers]]:
+    """Steps and seconds of many axes, the same as `unpack_axis` gives and in a fraction of its time.
+
+    What is out of the ordinary is left out, and told when it is asked for alone.
+    """
+    found: dict[PackedAxis, tuple[Numbers, Numbers]] = {}
+    ordinary = filter(_is_ordinary, axes)
+    while group := _some(ordinary):
+        for axis, seconds in zip(group, _from_many_gaps(group), strict=True):
+            found[axis] = (_range(axis.points, axis.first_step, axis.stride), seconds)
+    return found
+
+
+def _is_ordinary(axis: PackedAxis) -> bool:
+    """Whether the steps are a range and the seconds ticks, as nearly always, and all of it fits together."""
+    return (
+        axis.steps is None
+        and tuple(map(type, axis)) == _KINDS
+        and len(axis.seconds) == 2 * axis.points - 2
+        and abs(axis.exponent or 0) < 1_000
+        and abs(axis.first_tick) < _LARGEST_TICK_COUNT
+    )
+
+
+def _some(axes: Iterator[PackedAxis]) -> list[PackedAxis]:
+    """The next ones, as many as have about so many points."""
+    group, points = list[PackedAxis](), 0
+    for axis in axes:
+        group.append(axis)
+        points += axis.points
+        if points >= _AT_ONCE:
+            break
+    return group
+
+
+def _from_many_gaps(axes: Sequence[PackedAxis]) -> Iterator[Numbers]:
+    np = _numpy()
+    points = np.array([axis.points for axis in axes])
+    ends = np.cumsum(points)
+    begins = ends - points
+    ticks = np.zeros(ends[-1], np.int64)
+    is_gap = np.ones(len(ticks), np.bool_)
+    is_gap[begins] = False
+    ticks[is_gap] = np.frombuffer(b"".join(axis.seconds for axis in axes), "<u2")
+    np.cumsum(ticks, out=ticks)
+    ticks += np.repeat(np.array([axis.first_tick for axis in axes]) - ticks[begins], points)
+    tick = np.array([_tick(axis.exponent) for axis in axes if axis.exponent is not None])
+    seconds = ticks * np.repeat(tick, points)
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        yield Numbers(seconds[begin:end])
 
 
 @functools.lru_cache(maxsize=64)

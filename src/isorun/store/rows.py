@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import json
 import math
+import operator
 import sqlite3
 import zlib
 from collections import defaultdict
@@ -22,7 +23,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from isorun.errors import StoreDamaged, StoreError
-from isorun.store.content import PackedAxis, digest_in_version_1, pack_axis, unpack_axis
+from isorun.store.content import PackedAxis, digest_in_version_1, pack_axis, unpack_axes, unpack_axis
 from isorun.study.cells import Cell
 from isorun.study.records import (
     RECORD_VERSION,
@@ -57,6 +58,8 @@ _SHARED_FROM_CHARACTERS: Final = 120
 _KEY_MEMBER: Final = "isorun.store.key"
 _KEY_DOCUMENTS: Final = f'{{"{_KEY_MEMBER}":"*'
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+_MANY_POINTS: Final = 200_000
+_RUNS_AT_ONCE: Final = 500
 
 
 class _Column(NamedTuple):
@@ -125,6 +128,7 @@ _INSERT_RUN: Final = (
     f"VALUES ({', '.join('?' * (len(_RUN_COLUMNS) + 1))})"
 )
 _SELECT_RUNS: Final = f"SELECT id, {', '.join(_RUN_COLUMNS)}, checksum FROM runs"  # noqa: S608
+_all_run_columns: Final = operator.itemgetter(*_RUN_COLUMNS)
 _AXIS: Final = "points, first_step, stride, steps, exponent, first_tick, seconds"
 _EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [])
 
@@ -319,6 +323,7 @@ class RecordReader:
         self._documents: dict[int, tuple[bytes, Any]] = {}
         self._cells: dict[int, Cell] = {}
         self._environments: dict[int, tuple[bytes, Mapping[str, Any]]] = {}
+        self._unpacked: Mapping[PackedAxis, tuple[Numbers, Numbers]] = {}
         self._series = self._read_series()
         self._predictions = self._read_predictions()
 
@@ -328,7 +333,17 @@ class RecordReader:
             f"{_SELECT_RUNS} {self._which.format('id')} ORDER BY cell, attempt", self._asked
         )
         with no_garbage_collected():
-            return [self._checked(row) for row in rows.fetchall()]
+            return list(self._all_checked(rows.fetchall()))
+
+    def _all_checked(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[RunRecord]:
+        """The records of the rows; where they have many points, the axes of several records are unpacked at once."""
+        sizes = (part.axis.points for parts in self._series.values() for part in parts)
+        points = sum(size for size in sizes if type(size) is int)  # a damaged one may be anything
+        for start in range(0, len(rows), _RUNS_AT_ONCE):
+            some = rows[start : start + _RUNS_AT_ONCE]
+            if points >= _MANY_POINTS:
+                self._unpacked = unpack_axes(part.axis for row in some for part in self._series[row[0]])
+            yield from map(self._checked, some)
 
     def each(self) -> Iterator[tuple[int, RunRecord | StoreDamaged]]:
         """The records with the ids of their rows, and in place of a damaged one what is wrong with it."""
@@ -352,23 +367,28 @@ class RecordReader:
                 continue
 
     def _checked(self, row: tuple[Any, ...]) -> RunRecord:
-        run, checksum = row[0], row[-1]
-        values = dict(zip(_RUN_COLUMNS, row[1:-1], strict=True))
-        name = f"{values['cell']}-{values['attempt']}"
+        run, *columns, checksum = row
+        values = dict(zip(_RUN_COLUMNS, columns, strict=True))
         try:
             if self._sum(run, values) != checksum:
                 raise ValueError("its checksum is not that of its content")
             record = self._record(run, values)
         except _UNREADABLE as error:
             found = error.found if isinstance(error, StoreError) else str(error)
+            name = f"{values['cell']}-{values['attempt']}"
             raise StoreDamaged(f"the record of run {name} is damaged", found=found) from error
         return record
 
     def _sum(self, run: int, values: Mapping[str, Any]) -> bytes:
-        hashes = {name: self._document(values[name])[0] for name in ("code", "sources", "digest_names")}
-        hashes["environment"] = self._environment(values["environment"])[0]
-        hashes["cell_group"] = self._document(self._groups[values["cell_group"]])[0]
-        return _checksum(_in_order({**values, **hashes}), self._series[run], self._predictions[run])
+        summed = {
+            **values,
+            "code": self._document(values["code"])[0],
+            "sources": self._document(values["sources"])[0],
+            "digest_names": self._document(values["digest_names"])[0],
+            "environment": self._environment(values["environment"])[0],
+            "cell_group": self._document(self._groups[values["cell_group"]])[0],
+        }
+        return _checksum(_in_order(summed), self._series[run], self._predictions[run])
 
     def _record(self, run: int, values: Mapping[str, Any]) -> RunRecord:
         document = json.loads(values["document"])
@@ -385,7 +405,8 @@ class RecordReader:
             "sources": self._document(values["sources"])[1],
             "log_tail": _unzipped_text(values["log_tail"]),
         }
-        return RunRecord.from_json(content, cell=self._cell(values), series=unpacked_series(self._series[run]))
+        series = unpacked_series(self._series[run], self._unpacked)
+        return RunRecord.from_json(content, cell=self._cell(values), series=series)
 
     def _cell(self, values: Mapping[str, Any]) -> Cell:
         """The cell of a run; that its id is that of its content was so when its checksum was made."""
@@ -500,7 +521,8 @@ def _joint_hash(first: bytes, others: Iterable[bytes]) -> bytes:
 
 
 def _in_order(values: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(values[name] for name in _RUN_COLUMNS)
+    columns: tuple[Any, ...] = _all_run_columns(values)
+    return columns
 
 
 def packed_series(series: Mapping[str, Series]) -> list[PackedSeries]:
@@ -514,12 +536,18 @@ def packed_series(series: Mapping[str, Series]) -> list[PackedSeries]:
     return parts
 
 
-def unpacked_series(parts: Iterable[PackedSeries]) -> dict[str, Series]:
-    """The series again; those whose axis is one and the same object go on sharing steps and seconds."""
+def unpacked_series(
+    parts: Iterable[PackedSeries], unpacked: Mapping[PackedAxis, tuple[Numbers, Numbers]] | None = None
+) -> dict[str, Series]:
+    """The series again; those whose axis is one and the same object go on sharing steps and seconds.
+
+    unpacked: axes that were unpacked before.
+    """
     axes: dict[int, tuple[Numbers, Numbers]] = {}
     found = {}
     for part in parts:
-        axis = axes[id(part.axis)] = axes.get(id(part.axis)) or unpack_axis(part.axis)
+        known = axes.get(id(part.axis)) or (unpacked and unpacked.get(part.axis))
+        axis = axes[id(part.axis)] = known or unpack_axis(part.axis)
         found[part.metric] = Series(*axis, Numbers.unpacked(part.content))
     return found
 

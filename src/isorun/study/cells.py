@@ -15,6 +15,7 @@ import hashlib
 import hmac
 import itertools
 import json
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -163,17 +164,18 @@ class Cell:
 
     def sibling(self, seed: int | None, repeat: int, cell_id: str) -> Cell:
         """The cell that differs by nothing but seed and repeat, whose id is known: quick, for those who make many."""
-        made = object.__new__(Cell)
-        for name in Cell.__slots__:
-            object.__setattr__(made, name, getattr(self, name))
-        for name, value in (("seed", seed), ("repeat", repeat), ("id", cell_id)):
-            object.__setattr__(made, name, value)
+        made, put = object.__new__(Cell), object.__setattr__
+        for name, value in zip(_KEPT_BY_SIBLINGS, _kept_by_siblings(self), strict=True):
+            put(made, name, value)
+        put(made, "seed", seed)
+        put(made, "repeat", repeat)
+        put(made, "id", cell_id)
         return made
 
     @property
     def group(self) -> tuple[str, ...]:
         """Its GROUP_FACTORS: what identical runs share, apart from the seed."""
-        return tuple(str(getattr(self, name)) for name in GROUP_FACTORS)
+        return tuple(map(str, _group_factors(self)))
 
     @property
     def label(self) -> str:
@@ -184,6 +186,11 @@ class Cell:
         parts.append(str(self.level))
         parts += [f"seed {self.seed}"] if self.seed is not None else []
         return " ".join([*parts, f"#{self.repeat}"])
+
+
+_KEPT_BY_SIBLINGS: Final = tuple(name for name in Cell.__slots__ if name not in {"seed", "repeat", "id"})
+_group_factors: Final = operator.attrgetter(*GROUP_FACTORS)
+_kept_by_siblings: Final = operator.attrgetter(*_KEPT_BY_SIBLINGS)
 
 
 def _id_from(content: hashlib._Hash) -> str:

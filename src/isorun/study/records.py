@@ -61,6 +61,7 @@ __all__ = [
 RECORD_VERSION: Final = 2
 _KEYS: Final = {"origins": "sources"}
 """Fields of a record whose key on disk is older than their name."""
+_EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [], ())
 
 if TYPE_CHECKING:
     _Array = array[float]
@@ -262,6 +263,15 @@ class RunRecord:
         """Plain JSON, the same for the same record. Runs that were not watched look as they did before one could."""
         return _fields(self, _codecs())
 
+    def told_fields(self, *apart: str) -> dict[str, Any]:
+        """The fields that are not empty, as plain JSON, but for those that are kept apart."""
+        found = {}
+        for name, key, write in _writers(apart):
+            value = getattr(self, name)
+            if value or value not in _EMPTY:
+                found[key] = value if write is None else write(value)
+        return found
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any], **apart: Any) -> RunRecord:
         """The record that `to_json` wrote, in this version or an older one.
@@ -271,12 +281,7 @@ class RunRecord:
         try:
             version = data["record"]
             _refuse_newer_record(version)
-            read = {
-                name: codec.read(data[key], version)
-                for name, codec in _codecs().items()
-                if (key := _KEYS.get(name, name)) in data
-            }
-            return cls(**read, **apart)
+            return cls(**_read_fields(data, version), **apart)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise StoreError(
                 "a record cannot be read",
@@ -292,6 +297,16 @@ def _fields(record: RunRecord, codecs: Mapping[str, _Codec]) -> dict[str, Any]:
     if not record.watched:
         del fields["watched"]
     return {"record": RECORD_VERSION, **fields}
+
+
+def _read_fields(data: Mapping[str, Any], version: int) -> dict[str, Any]:
+    """The fields that the JSON has, by their names. One pass over what is there: records are read by the thousand."""
+    readers, fields = _readers(), dict[str, Any]()
+    for key, value in data.items():
+        if key in readers:
+            name, read = readers[key]
+            fields[name] = value if read is None else read(value, version)
+    return fields
 
 
 class _Codec(NamedTuple):
@@ -411,6 +426,22 @@ _BY_TYPE: Final = {
 @functools.cache
 def _codecs() -> Mapping[str, _Codec]:
     return {item.name: _BY_TYPE.get(str(item.type), _PLAIN) for item in dataclasses.fields(RunRecord)}
+
+
+@functools.cache
+def _writers(apart: tuple[str, ...]) -> Sequence[tuple[str, str, Callable[[Any], Any] | None]]:
+    """The other fields, their keys in the JSON, and what writes them; None where they are what the JSON has."""
+    return [
+        (name, _KEYS.get(name, name), None if codec is _PLAIN else codec.write)
+        for name, codec in _codecs().items()
+        if name not in apart
+    ]
+
+
+@functools.cache
+def _readers() -> Mapping[str, tuple[str, Callable[[Any, int], Any] | None]]:
+    """By the keys of the JSON, the fields and what reads them; None where they are what the JSON has."""
+    return {_KEYS.get(name, name): (name, None if codec is _PLAIN else codec.read) for name, codec in _codecs().items()}
 
 
 @functools.cache
