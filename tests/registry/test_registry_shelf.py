@@ -8,6 +8,7 @@ from isorun.registry.opening import Registry
 from isorun.serving import registry_shelf
 from isorun.serving.kept import AnalysedStudy
 from isorun.serving.pages.home import home_page
+from isorun.serving.pages.rendering import as_html
 from isorun.serving.pages.study import study_page
 from isorun.serving.registry_shelf import RegistryShelf
 from isorun.testing.shelf_contract import ShelfContract
@@ -74,6 +75,10 @@ class TestRegistryShelf(ShelfContract):
         assert "replicated by bob" in page.facts
         assert "replicated" not in page.facts
         assert page.data["replicated_by"] == ["bob"]
+        (linked,) = page.data["replications"]
+        assert (linked["by"], linked["package"]) == ("bob", "bob/digits/again@1")
+        assert f'href="{linked["page"]}"' in as_html(page).decode()
+        assert shelf.opened("bob/digits/again@1", EVERYTHING).entry.address == linked["address"]
         assert shelf.revision(name, EVERYTHING) != before
 
     def test_it_is_found_by_name_study_and_metric(self, shelf_and_name):

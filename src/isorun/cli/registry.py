@@ -94,10 +94,10 @@ def _show(client: Client, options: argparse.Namespace) -> _Answer:
     found = client.versions(wanted.name)
     lines = [f"registry:{wanted.name} has {len(found)} version{'s' if len(found) > 1 else ''} in {client.url}"]
     for item in found:
-        by = ", ".join(map(str, item.told.get("replicated_by") or []))
-        tier = f"replicated by {by}" if by else str(item.told.get("tier"))
         yanked = f"; yanked: {item.yanked}" if item.yanked else ""
-        lines.append(f"  @{item.version}  {item.told.get('pushed_at')} by {item.told.get('pushed_by')}, {tier}{yanked}")
+        lines.append(
+            f"  @{item.version}  {item.told.get('pushed_at')} by {item.told.get('pushed_by')}, {item.tier}{yanked}"
+        )
         lines.append(f"      {item.address}")
     return {"name": str(wanted.name), "versions": [dict(item.told) for item in found]}, lines
 

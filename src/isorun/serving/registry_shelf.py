@@ -51,7 +51,7 @@ class RegistryShelf(AbstractShelf):
     def revision(self, name: str, viewer: Viewer) -> str:
         """Of the file, and of what others say of it."""
         version = self._version(name, viewer)
-        return digest_of((str(version.version), version.digest, version.yank_reason, *version.replicated_by))
+        return digest_of((str(version.version), version.digest, version.yank_reason, *map(str, version.replications)))
 
     def opened(self, name: str, viewer: Viewer) -> OpenedStudy:
         """The study of that version, with all its runs."""
@@ -85,6 +85,6 @@ def _entry(version: NamedVersion) -> ShelfEntry:
         version.pushed_at,
         version.address,
         tier,
-        version.replicated_by,
+        version.replications,
         (str(summary.get("study", "")), *map(str, summary.get("metrics", ()))),
     )

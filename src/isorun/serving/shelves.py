@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from isorun.analysis.evidence import Condition
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.in_progress import Status
+    from isorun.registry.index import ReplicatingPackage
     from isorun.study.design import Study
     from isorun.study.records import RunRecord
 
@@ -54,8 +55,8 @@ class ShelfEntry:
 
     name: what opens it. runs: those that left a record. when: when its latest run began, in a registry when it was
     pushed, ISO 8601; empty where no run has ended. address: of a package. tier: how far others bear it out, in the
-    words of the registry; empty where nobody keeps count. replicated_by: the addresses of packages of others that
-    replicate it. words: what it is found by, beside its name. problem: why it cannot be shown.
+    words of the registry; empty where nobody keeps count. replications: packages of others that replicate it, on the
+    same shelf. words: what it is found by, beside its name. problem: why it cannot be shown.
     """
 
     name: str
@@ -63,9 +64,14 @@ class ShelfEntry:
     when: str = ""
     address: str = ""
     tier: str = ""
-    replicated_by: tuple[str, ...] = ()
+    replications: tuple[ReplicatingPackage, ...] = ()
     words: tuple[str, ...] = ()
     problem: str = ""
+
+    @property
+    def replicated_by(self) -> tuple[str, ...]:
+        """Who pushed packages that replicate it."""
+        return tuple(dict.fromkeys(one.by for one in self.replications))
 
     def matches(self, text: str) -> bool:
         """Whether every word of the text is in its name, or in what it is found by."""
