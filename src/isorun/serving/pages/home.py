@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from isorun.report import UNKNOWN, Column, Listing, Section, Table
+from isorun.report import UNKNOWN, Column, Section, Table
 from isorun.serving.pages import Page
 from isorun.serving.pages.links import HOME, LOGIN, address, study_address
 from isorun.serving.pages.paging import Paging
@@ -29,6 +29,7 @@ def home_page(entries: Found, query: Mapping[str, str], user: str | None = None)
     paging = Paging.of(len(shown), query, _A_PAGE)
     table = _table(paging.part(shown), "Studies")
     addresses = {(entry.name, shelf.title): study_address(shelf.name, entry.name) for shelf, entry in shown}
+    broken = _problems(entries)
     replicating = replication_addresses((shelf.name, entry) for shelf, entry in shown)
     return Page(
         title="Studies",
@@ -36,10 +37,12 @@ def home_page(entries: Found, query: Mapping[str, str], user: str | None = None)
         path=HOME,
         query={"q": text, "page": query.get("page", "")},
         facts=("1 study" if len(entries) == 1 else f"{len(entries)} studies",),
-        first=(_said(shown, text, user),),
-        sections=(Section("studies", "Recent studies" if not text else "Found", (), (table,)),) if shown else (),
+        first=(_said(shown, text, user) if shown or not broken else "What is here cannot be shown: see below.",),
+        sections=(
+            *((Section("studies", "Recent studies" if not text else "Found", (), (table,)),) if shown else ()),
+            *((Section("problems", "What cannot be shown", (), broken),) if broken else ()),
+        ),
         related=(*paging.links(lambda page: address(HOME, {"q": text, "page": page})), *_login(user)),
-        listings=tuple(_problems(entries)),
         data={"search": text, "studies": [_plain(shelf, entry) for shelf, entry in entries]},
         further=(_table(shown, "Studies"),),
         linked=lambda column, text, row: (
@@ -97,9 +100,13 @@ def _table(found: Found, title: str) -> Table:
     return Table("studies", title, columns, rows)
 
 
-def _problems(found: Found) -> list[Listing]:
-    broken = tuple(f"{entry.name} ({shelf.title}): {entry.problem}" for shelf, entry in found if entry.problem)
-    return [Listing("What cannot be shown", broken)] if broken else []
+def _problems(found: Found) -> tuple[Table, ...]:
+    """What is there and cannot be shown, why, and what to type next."""
+    columns = tuple(Column(title, key=True) for title in ("study", "where", "problem", "next"))
+    rows = tuple(
+        (entry.name, shelf.title, entry.problem, entry.remedy or UNKNOWN) for shelf, entry in found if entry.problem
+    )
+    return (Table("problems", "What cannot be shown", columns, rows),) if rows else ()
 
 
 def _plain(shelf: AbstractShelf, entry: ShelfEntry) -> dict[str, object]:
@@ -115,5 +122,6 @@ def _plain(shelf: AbstractShelf, entry: ShelfEntry) -> dict[str, object]:
         "replications": plain_replications(shelf.name, entry),
         "words": list(entry.words),
         "problem": entry.problem or None,
+        "next": entry.remedy or None,
         "page": study_address(shelf.name, entry.name),
     }
