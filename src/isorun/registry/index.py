@@ -18,10 +18,19 @@ from typing import Any, Final
 from isorun.errors import InputError, RegistryConflict, RegistryDenied, RegistryError, RegistryMissing, harmless
 from isorun.packages.names import ADDRESS, PackageName, Wanted
 from isorun.registry import Scope, Viewer
-from isorun.registry.audit import append, now
+from isorun.registry.audit import append, now, row_digest
 from isorun.registry.database import AbstractDatabase, Rows
 
-__all__ = ["REPLICATED", "SELF_REPORTED", "Index", "NamedVersion", "Pushed", "Received", "ReplicatingPackage"]
+__all__ = [
+    "REPLICATED",
+    "SELF_REPORTED",
+    "VERSION_ROW",
+    "Index",
+    "NamedVersion",
+    "Pushed",
+    "Received",
+    "ReplicatingPackage",
+]
 
 SELF_REPORTED: Final = "self-reported"
 REPLICATED: Final = "replicated"
@@ -33,6 +42,8 @@ _COLUMNS: Final = (
     "versions.size, versions.pushed_by, versions.pushed_at, versions.replicates, versions.summary, versions.yanked_at, "
     "versions.yanked_by, versions.yank_reason"
 )
+VERSION_ROW: Final = "versions.pushed_at, versions.replicates, versions.summary, versions.words"
+"""What of a version never changes and is not itself in the audit log, which has a digest of it."""
 _FROM: Final = "FROM versions JOIN names ON names.id = versions.name_id"
 _REPLICATING_COLUMNS: Final = (
     "versions.pushed_by, names.owner || '/' || names.project || '/' || names.name, versions.version, versions.address"
@@ -314,7 +325,11 @@ def _add(rows: Rows, viewer: Viewer, wanted: Wanted, received: Received) -> Push
         *(json.dumps(summary), _words(name, summary), *_parts(name)),
     )
     said = {"sha256": digest, "address": summary["address"], "bytes": received.size, "replicates": received.replicates}
-    append(rows, viewer.user, "pushed", f"{name}@{number}", **said, public=received.public and not known)
+    question = f"SELECT {VERSION_ROW} {_FROM} WHERE owner = ? AND project = ? AND name = ? AND version = ?"
+    stored = rows.one(question, *_parts(name), number)
+    assert stored is not None
+    public = received.public and not known
+    append(rows, viewer.user, "pushed", f"{name}@{number}", **said, public=public, row=row_digest(*stored))
     return Pushed(_one(rows, viewer, name, number), new=True)
 
 
