@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from isorun.analysis.spreads import Summaries
     from isorun.analysis.studies.study_result import StudyResult, StudySides
     from isorun.store import AbstractStore
+    from isorun.study.records import RunRecord
+    from isorun.workflow import AnalysedRuns
 
 __all__ = [
     "Asked",
@@ -73,12 +75,13 @@ class Results:
     """A table of results, with what its study says about it if it comes from one.
 
     told: what whoever made the table says against answers that count runs by a column (`conditions_for` of an object
-    that is a table): parts of conditions.
+    that is a table): parts of conditions. records: the study's runs, where they are at hand.
     """
 
     table: Measurements
     study: StudyResult | None = None
     told: Callable[[str | None], Sequence[Mapping[str, Any]]] = lambda _: ()
+    records: Sequence[RunRecord] = ()
 
     @property
     def factors(self) -> tuple[str, ...]:
@@ -181,12 +184,12 @@ def results(data: Any, *, store: str | Path | AbstractStore | None = None, selec
         return data
     analysed = _analysed(data, store)
     if analysed is not None:
-        return study_results(analysed, selection)
+        return replace(study_results(analysed.result, selection), records=analysed.records)
     told = getattr(data, "conditions_for", None) if isinstance(data, Mapping) else None
     return Results(read_table(data), told=told) if callable(told) else Results(read_table(data))
 
 
-def _analysed(data: Any, store: str | Path | AbstractStore | None) -> StudyResult | None:
+def _analysed(data: Any, store: str | Path | AbstractStore | None) -> AnalysedRuns | None:
     """What the runs of a study say; None for what is none, as a table."""
     if isinstance(data, (str, Path)):
         if Path(data).suffix not in _STUDIES and Path(data).is_file():
@@ -201,7 +204,7 @@ def _analysed(data: Any, store: str | Path | AbstractStore | None) -> StudyResul
 
     is_text = isinstance(data, (str, Path))
     is_name = is_text and Path(data).suffix != ".toml" and not is_package(data) and not is_registered(data)
-    return workflow.analyse_kept(str(data), store=store) if is_name else workflow.analyse_runs(data, store=store)
+    return workflow.kept_analysed(str(data), store=store) if is_name else workflow.runs_analysed(data, store=store)
 
 
 def study_results(analysed: StudyResult, selection: str | None = None) -> Results:
@@ -271,6 +274,16 @@ class _Part:
         """What is known against an answer before its runs are counted."""
         told = (Condition(**one) for one in self.found.told(self.counting.column))
         return (*self.found.conditions(metric, self.sides), *told)
+
+    def unlike(self, a: str, b: str) -> tuple[Condition, ...]:
+        """What of the two groups with these labels is not alike; nothing where the runs are not at hand."""
+        factors = [name.strip() for name in self.factor.split(",")]
+        if self.sides is None or not self.found.records or not set(factors) <= set(self.found.factors):
+            return ()
+        from isorun.analysis.comparability import unlike_groups
+
+        named = {",".join(str(getattr(one.key, name)) for name in factors): one for one in self.sides.groups}
+        return tuple(unlike_groups(self.found.records, (named[a], named[b]), factors))
 
     def groups(self, columns: Sequence[str]) -> tuple[Group, ...]:
         """The values of each group."""
@@ -381,7 +394,7 @@ def compare(
             part.table.column(name.strip())
         refuse_pooling({name: part.table.labels(name) for name in found.factors}, part.factor)
     metric = part.metric
-    return compare_sides(
+    compared = compare_sides(
         part.table,
         value=metric.name,
         by=part.factor,
@@ -397,6 +410,7 @@ def compare(
         real_runs=part.real_runs,
         extras=extras,
     )
+    return replace(compared, conditions=(*compared.conditions, *part.unlike(compared.a.name, compared.b.name)))
 
 
 def mixed_model(

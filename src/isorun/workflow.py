@@ -14,7 +14,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from isorun.execution import AbstractExecutor
 
 __all__ = [
+    "AnalysedRuns",
     "Store",
     "analyse",
     "analyse_records",
@@ -68,6 +69,7 @@ __all__ = [
     "cells",
     "doctor",
     "has_store",
+    "kept_analysed",
     "known_to",
     "load",
     "missing",
@@ -81,6 +83,7 @@ __all__ = [
     "reuse_conditions",
     "run",
     "run_missing",
+    "runs_analysed",
     "runs_of",
     "session_of",
     "store_conditions",
@@ -415,21 +418,38 @@ def analyse(
 
 def analyse_runs(study: Study | str | Path, *, store: Store = None) -> StudyResult:
     """The same without a word on its searches, which takes longer: for who asks about runs."""
+    return runs_analysed(study, store=store).result
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysedRuns:
+    """What the runs of a study say, and the runs themselves."""
+
+    result: StudyResult
+    records: Sequence[RunRecord]
+
+
+def runs_analysed(study: Study | str | Path, *, store: Store = None) -> AnalysedRuns:
+    """The same with its runs, for who asks what lies behind the numbers, too."""
     with opened(study, store) as (declared, place), recorded(place, declared) as records_kept:
-        return _analysed(declared, records_kept)
+        return _runs_analysed(declared, records_kept)
 
 
 def _analysed(study: Study, store: AbstractStore, beyond: Iterable[Cell] = ()) -> StudyResult:
+    return _runs_analysed(study, store, beyond).result
+
+
+def _runs_analysed(study: Study, store: AbstractStore, beyond: Iterable[Cell] = ()) -> AnalysedRuns:
     keyed = known_to(study, store)
-    found = store.records(_ids(cells_of(keyed), beyond))
-    return analyse_records(keyed, found, told_beside(keyed, store))
+    found = tuple(store.records(_ids(cells_of(keyed), beyond)))
+    return AnalysedRuns(analyse_records(keyed, found, told_beside(keyed, store)), found)
 
 
-def analyse_kept(name: str, *, store: Store = None) -> StudyResult | None:
-    """What the runs of an ad hoc study say; None where no study of this name is kept."""
+def kept_analysed(name: str, *, store: Store = None) -> AnalysedRuns | None:
+    """What the runs of an ad hoc study say, with them; None where no study of this name is kept."""
     with store_if_there(place_of(None, store)) as kept:
         known = kept is not None and name in kept.documents(STUDIES).names()
-        return analyse_runs(name, store=kept) if known else None
+        return runs_analysed(name, store=kept) if known else None
 
 
 def doctor(what: Study | str | Path | Watches | RunRecord, *, store: Store = None) -> Diagnosis:

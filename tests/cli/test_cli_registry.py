@@ -1,6 +1,8 @@
 """A registry as people use it: served, logged in to, pushed to, searched, pulled from."""
 
 import json
+import shlex
+import urllib.request
 
 import pytest
 
@@ -9,6 +11,19 @@ from served_registry import Served
 from typed_commands import typed
 
 pytest.importorskip("fastapi", reason="needs isorun[server]")
+
+
+OWN_STUDY = """
+name = "own"
+levels = ["fixed-seed"]
+seeds = [1, 2, 3]
+[approaches.toy]
+command = "python train.py"
+[approaches.other]
+command = "python train.py other"
+[metrics.test_acc]
+direction = "higher"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -147,14 +162,67 @@ def test_others_are_let_in_and_what_they_replicated_is_linked(say, root, served,
     assert "you are bob" in bob("login", served.url, "--token-file", "token").stdout
     (tmp_path / "mine.isorun").write_bytes(package(5))
     assert bob("push", "mine.isorun", "bob/r/again", "--replicates", "root/r/r@1", "--public").returncode == 0
-    assert "replicated by bob" in say("registry", "show", "root/r/r")
-    assert "replicated by 1" in say("search", "root/r/r")
+    assert "replicated by bob (registry:bob/r/again@1)" in say("registry", "show", "root/r/r")
+    assert "replicated by bob (registry:bob/r/again@1)" in say("search", "root/r/r")
     assert "only who administrates" in bob("registry", "audit").stderr
     say("registry", "join", "lab", "bob")
     assert bob("push", "mine.isorun", "lab/r/mine").returncode == 0
     say("registry", "close", "bob")
     assert "not known here, or has expired" in bob("search").stderr
     assert '"replicates":"sha256:' in say("registry", "audit")
+
+
+@pytest.mark.long
+def test_a_package_is_pulled_replicated_and_pushed_and_its_page_leads_to_the_replication(say, root, served, tmp_path):
+    (root / "train.py").write_text("import isorun, random\nisorun.result(test_acc=0.5 + random.random() / 10)\n")
+    (root / "own.toml").write_text(OWN_STUDY)
+    say("run", "own.toml")
+    say("pack", "own.toml", "-o", "own.isorun", "--snapshot")
+    say("push", "own.isorun", "root/own/net", "--public")
+    (tmp_path / "token").write_text(json.loads(say("registry", "user", "dora", "--json"))["token"])
+
+    def dora(*words):
+        done = typed(*words, cwd=tmp_path, env={**own(tmp_path), "COLUMNS": "1000"})
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    dora("login", served.url, "--token-file", "token")
+    dora("pull", "registry:root/own/net@1")
+    told = dora("replicate", "net-1.isorun", "-n", "2", "--yes")
+    assert told.startswith("Repeated: ")
+    packing, pushing = told.partition("once it is told: ")[2].partition(".\n")[0].split(", then ")
+    dora(*shlex.split(packing)[1:])
+    dora(*shlex.split(pushing)[1:], "--public")
+
+    theirs = "dora/own/net-1-replication@1"
+    linked = f"replicated by dora (registry:{theirs})"
+    assert linked in say("registry", "show", "root/own/net")
+    assert linked in say("search", "root/own/net")
+    assert linked in say("pull", "registry:root/own/net@1", "-o", "again.isorun")
+    (version,) = json.loads(say("registry", "show", "root/own/net", "--json"))["versions"]
+    assert [(one["by"], one["package"]) for one in version["replications"]] == [("dora", theirs)]
+
+    page = f"/shelves/registry/{theirs}/study"
+    assert f'<a href="{page}">{theirs}</a>' in seen(served, "/shelves/registry/root/own/net@1/study")
+    assert "<h1>dora/own/net-1-replication@1</h1>" in seen(served, page)
+    assert f'<a href="{page}">dora ({theirs})</a>' in seen(served, "/")
+    board = "/shelves/registry/root/own/net@1/leaderboard"
+    assert f'<a href="{page}">dora ({theirs})</a>' in seen(served, board)
+    assert f"dora,{theirs},sha256:" in seen(served, "/shelves/registry/root/own/net@1/study.csv?table=replications")
+    assert f"dora ({theirs})" in seen(served, f"{board}.csv")
+    assert f"dora ({theirs})" in seen(served, "/home.csv")
+    study = json.loads(seen(served, "/shelves/registry/root/own/net@1/study.json"))
+    ranked = json.loads(seen(served, f"{board}.json"))["replications"]
+    assert set(ranked) == {"toy", "other"}
+    (home,) = [one for one in json.loads(seen(served, "/home.json"))["studies"] if one["study"] == "root/own/net@1"]
+    for replications in (study["replications"], home["replications"], *ranked.values()):
+        assert [(one["by"], one["package"], one["page"]) for one in replications] == [("dora", theirs, page)]
+
+
+def seen(served, address):
+    """A page as anybody sees it."""
+    with urllib.request.urlopen(f"{served.url}{address}", timeout=60) as answer:
+        return answer.read().decode()
 
 
 def test_no_token_is_shown_logged_or_kept_by_the_server(say, root, served):

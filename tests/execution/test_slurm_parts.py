@@ -282,6 +282,20 @@ def test_slurms_last_word_is_the_reason_of_the_record(tmp_path, end, state, lost
     assert told.record.log_tail == "its log"
 
 
+@pytest.mark.parametrize(
+    ("state", "node_lost"), [("NODE_FAIL", True), ("BOOT_FAIL", True), ("PREEMPTED", False), ("FAILED", False)]
+)
+def test_a_run_that_was_lost_with_its_node_is_told_as_such(watched, programs, state, node_lost):
+    executor, submission = watched()
+    (entry,) = executor._entries.values()
+    entry.over_since = time.monotonic() - 60
+    programs("scontrol", f"JobId=7 JobName={submission.name} JobState={state} NodeList=n1 ExitCode=0:9\n")
+    executor._hear(entry, ArrayElement(submission.name, "7", 0, state, "n1", "None"))
+    (told,) = watched.told
+    assert (told.lost, told.with_its_place) == (True, node_lost)
+    assert state in told.record.reason
+
+
 def test_what_was_stopped_here_is_interrupted_whatever_slurm_calls_it(tmp_path):
     for end in (None, JobEnd("COMPLETED"), JobEnd("CANCELLED"), JobEnd("FAILED", 66)):
         told = ending(job_for("", tmp_path), end, Left(False, None, "", ""), stop_asked=True)

@@ -10,7 +10,7 @@ import pytest
 
 from isorun.packages.names import parse_name, parse_wanted
 from isorun.registry import blobs as blobs_room
-from isorun.registry.audit import Head
+from isorun.registry.audit import Head, append
 from isorun.registry.backups import back_up
 from isorun.registry.opening import Registry
 from isorun.registry.verifying import verify_registry
@@ -222,6 +222,12 @@ def altered(folder, *statements):
         ("UPDATE tokens SET revoked_at = 'x' WHERE id = 1", "token 1 is not as the audit log says"),
         ("UPDATE tokens SET scopes = 'read push yank admin read'", "token 1 is not as the audit log says"),
         (FORGED_TOKEN, "is not as the audit log says"),
+        ("UPDATE tokens SET hash = 'another' WHERE id = 1", "token 1 is not as the audit log says: another row"),
+        ("UPDATE tokens SET purpose = 'browser' WHERE id = 1", "token 1 is not as the audit log says: another row"),
+        ("UPDATE tokens SET hash = X'ff' WHERE id = 1", "token 1 is not as the audit log says: another row"),
+        ("UPDATE versions SET summary = '{}'", f"{NAME}@1 is not as the audit log says: another row"),
+        ("UPDATE versions SET replicates = address", f"{NAME}@1 is not as the audit log says: another row"),
+        ("UPDATE versions SET words = 'best'", f"{NAME}@1 is not as the audit log says: another row"),
         ("UPDATE names SET public = 1", f"package {NAME} is not as the audit log says"),
         ("UPDATE versions SET yanked_at = 'x', yanked_by = 'ann', yank_reason = 'y'", f"yank {NAME}@1 is not as"),
     ],
@@ -236,6 +242,27 @@ def test_whoever_alters_the_index_is_found_out(made, statement, said):
     registry = Registry(folder, checkers=Trusting())
     damage = " ".join(verify_registry(registry, head).damage)
     assert said in damage
+    registry.close()
+
+
+def test_what_was_made_before_the_log_covered_rows_verifies_and_is_named(quick_folder, monkeypatch):
+    def as_before(rows, by, action, subject, /, **details):
+        append(rows, by, action, subject, **{name: said for name, said in details.items() if name != "row"})
+
+    with monkeypatch.context() as before:
+        before.setattr("isorun.registry.people.append", as_before)
+        before.setattr("isorun.registry.index.append", as_before)
+        registry = Registry(quick_folder / "old", checkers=Trusting())
+        registry.people.set_up_token()
+        ann = viewers(registry)["ann"]
+        push(registry, ann, NAME, package(1))
+    old = verify_registry(registry)
+    assert (old.damage, old.uncovered[-1]) == ((), f"{NAME}@1")
+    assert "token 1" in old.uncovered
+    push(registry, ann, NAME, package(2))
+    new = verify_registry(registry, old.head)
+    assert (new.damage, new.uncovered) == ((), old.uncovered)
+    assert new.to_json()["uncovered"] == list(old.uncovered)
     registry.close()
 
 

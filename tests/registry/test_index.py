@@ -96,6 +96,7 @@ def test_a_package_is_replicated_by_others_only(registry, who):
 
     def tier():
         found = registry.index.version(STRANGER, parse_wanted(NAME))
+        assert found.replicated_by == tuple(one.by for one in found.replications)
         return found.tier, found.replicated_by
 
     push(registry, who["ann"], "ann/own/again", package(5), replicates=target.address, public=True)

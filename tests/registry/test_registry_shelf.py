@@ -2,12 +2,14 @@
 
 import pytest
 
-from isorun.errors import InputError, NothingRecorded
+from isorun.errors import InputError, NothingRecorded, PackageError
+from isorun.packages.names import parse_name
 from isorun.registry import EVERYTHING, STRANGER
 from isorun.registry.opening import Registry
 from isorun.serving import registry_shelf
 from isorun.serving.kept import AnalysedStudy
 from isorun.serving.pages.home import home_page
+from isorun.serving.pages.rendering import as_html
 from isorun.serving.pages.study import study_page
 from isorun.serving.registry_shelf import RegistryShelf
 from isorun.testing.shelf_contract import ShelfContract
@@ -74,7 +76,32 @@ class TestRegistryShelf(ShelfContract):
         assert "replicated by bob" in page.facts
         assert "replicated" not in page.facts
         assert page.data["replicated_by"] == ["bob"]
+        (linked,) = page.data["replications"]
+        assert (linked["by"], linked["package"]) == ("bob", "bob/digits/again@1")
+        assert f'href="{linked["page"]}"' in as_html(page).decode()
+        assert shelf.opened("bob/digits/again@1", EVERYTHING).entry.address == linked["address"]
         assert shelf.revision(name, EVERYTHING) != before
+
+    def test_a_file_that_is_damaged_or_gone_is_listed_as_such(self, shelf_and_name):
+        shelf, name = shelf_and_name
+        path = self.registry.blobs.path(self.registry.index.versions(EVERYTHING, parse_name(NAME))[0].digest)
+        whole = path.read_bytes()
+        path.chmod(0o600)
+        path.write_bytes(whole[:2000] + bytes([whole[2000] ^ 1]) + whole[2001:])
+        assert [one.problem for one in shelf.entries(EVERYTHING)] == [""], "not every byte is read for a list"
+        for damage, said in ((path.read_bytes(), "damaged"), (whole[:-1], "another size"), (b"", "another size")):
+            path.write_bytes(damage)
+            with pytest.raises(PackageError, match=said) as refused:
+                shelf.opened(name, EVERYTHING)
+            assert str(path) not in str(refused.value)
+            (entry,) = shelf.entries(EVERYTHING)
+            assert said in entry.problem
+            assert "isorun registry verify" in entry.remedy
+        path.unlink()
+        assert [one.problem for one in shelf.entries(EVERYTHING)] == ["its file is not there"]
+        path.write_bytes(whole)
+        assert shelf.opened(name, EVERYTHING).records
+        assert [one.problem for one in shelf.entries(EVERYTHING)] == [""]
 
     def test_it_is_found_by_name_study_and_metric(self, shelf_and_name):
         shelf, name = shelf_and_name

@@ -170,3 +170,23 @@ def test_the_command_that_a_page_shows_answers_as_the_page(tmp_path):
     page.pop("not_comparable")
     assert page == answer
     assert page["test"] != unpaired["test"], "it was asked by pairs"
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_groups_of_one_study_that_had_other_data_are_compared_and_told_by_both(tmp_path, alike):
+    declared = study("mine", approaches={name: f"python {name}.py" for name in ("old", "new")})
+    with FolderStore(tmp_path / "mine") as store:
+        for number, cell in enumerate(cells_of(declared, store.key)):
+            data = "aa" if alike or cell.approach == "old" else "bb"
+            results = {"acc": 0.5 + number / 1000}
+            digests = {"data": data * 32}
+            store.finish(make_record(cell, results=results, environment=ENVIRONMENT, digests=digests))
+        store.documents("studies").write("mine", {"folder": ".", **document_of(declared)})
+    with served([str(tmp_path / "mine")]) as client:
+        page = client.get("/shelves/mine/mine/compare.json").json
+    done = typed("compare", "mine", "--store", tmp_path / "mine", "--json", cwd=tmp_path)
+    command = json.loads(done.stdout)
+    assert command["verdict"] == page["verdict"]
+    told = [[one["message"] for one in said["warnings"] if one["code"] == "other-data"] for said in (command, page)]
+    assert told[0] == told[1] == page["not_comparable"]
+    assert len(told[0]) == (0 if alike else 1)

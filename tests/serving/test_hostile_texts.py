@@ -11,6 +11,7 @@ from read_pages import sound
 
 from isorun.analysis.studies.study_result import analyse_recorded
 from isorun.errors import harmless
+from isorun.registry.index import ReplicatingPackage
 from isorun.report import Column, Table
 from isorun.serving.kept import AnalysedStudy
 from isorun.serving.pages import Page
@@ -76,7 +77,7 @@ def hostile_study(text):
     records.append(hostile_record(text, Level.DEFAULT, 9, text, state=RunState.FAILED))
     metrics = {name: Metric(name, "higher") for name in ("acc", text)}
     result = analyse_recorded(text, records, metrics, {})
-    entry = ShelfEntry(text, len(records), text, text, text, (text,), (text,), "")
+    entry = ShelfEntry(text, len(records), text, text, text, (ReplicatingPackage(text, text, text),), (text,))
     return AnalysedStudy(
         "lab", OpenedStudy(entry, "r", make_study(), tuple(records), result.conditions, text, text), result
     )
@@ -95,7 +96,7 @@ class Shelf:
 def pages_of(text):
     found = hostile_study(text)
     entry = found.study.entry
-    yield home_page([(Shelf(text), entry), (Shelf(text), replace(entry, problem=text))], {"q": text})
+    yield home_page([(Shelf(text), entry), (Shelf(text), replace(entry, problem=text, remedy=text))], {"q": text})
     yield study_page(found, {})
     yield study_page(found, {"metric": text})
     yield runs_page(found, {})

@@ -152,6 +152,8 @@ def test_the_address_of_a_page_is_its_state(client):
         (f"{STUDY}/compare?a=nothing", 400),
         (f"{STUDY}/compare?pair=luck", 400),
         (f"{STUDY}/compare?margin=x", 400),
+        (f"{STUDY}/compare?margin=nan", 400),
+        (f"{STUDY}/compare?margin=1e999", 400),
         (f"{STUDY}/compare?with=lab0/nothing", 404),
         (f"{STUDY}/compare?with=nothing", 404),
         (f"{STUDY}/environments?a=zz", 404),
@@ -172,6 +174,43 @@ def test_the_address_of_a_page_is_its_state(client):
 def test_what_is_not_there_is_refused_and_never_fails(client, address, status):
     for kind in ("text/html", "application/json"):
         assert client.get(address, headers={"accept": kind}).status == status
+
+
+@pytest.mark.parametrize(
+    ("address", "what", "allowed", "following"),
+    [
+        (STUDY, "which page of optimizers is not said", "study, runs, compare", f"{STUDY}/study"),
+        (f"{STUDY}/nothing", "optimizers has no such page", "study, runs, compare", f"{STUDY}/study"),
+        ("/shelves/lab0/nothing", "there is no such study here", "", "the first page lists what there is"),
+        ("/shelves/nothing/optimizers", "there is no such study here", "", "the first page lists what there is"),
+        ("/shelves/lab0", "there is nothing here", "/shelves/SHELF/NAME/study", "/ lists what there is"),
+        ("/shelves", "there is nothing here", "/shelves/SHELF/NAME/study", "/ lists what there is"),
+        ("/static", "there is nothing here", "/static/NAME", "/ lists what there is"),
+        ("/nothing", "there is nothing here", "", "/ lists what there is"),
+    ],
+)
+def test_an_address_that_is_none_is_answered_with_those_beside_it(client, address, what, allowed, following):
+    error = client.get(address).error
+    assert (error["status"], error["what"], error["next"]) == (404, what, following)
+    assert error["found"]
+    assert allowed in error["allowed"]
+    answer = client.get(address, headers={"accept": "text/html"})
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    page = answer.body.decode()
+    assert what in page
+    assert (f'<a href="{following}">' in page) == following.startswith(STUDY)
+
+
+def test_a_number_is_one_page_however_it_is_written(client, monkeypatch):
+    from isorun.serving.pages import comparing
+
+    made, compare_page = [], comparing.compare_page
+    monkeypatch.setattr(comparing, "compare_page", lambda *words: made.append(1) or compare_page(*words))
+    pages = [client.get(f"{STUDY}/compare?margin={said}").body for said in ("0.375", "0.3750", "375e-3", "0,375")]
+    assert len(set(pages)) == len(made) == 1
+    assert b'value="0.375"' in pages[0]
+    client.get(f"{STUDY}/compare?margin=0.376")
+    assert len(made) == 2
 
 
 def test_a_word_that_a_page_does_not_know_is_refused_with_those_that_it_knows(client):

@@ -1,12 +1,16 @@
 """Shelves: what every one of them promises, over stores and packages."""
 
 import shutil
+import zipfile
 
 import pytest
+from read_pages import ReadPage
+from served import served
 from shown_studies import kept, optimizers, packed, trained
 
 import isorun
-from isorun.errors import NothingRecorded, StoreMissing
+from isorun.cli.main import main
+from isorun.errors import NothingRecorded, PackageError, StoreMissing
 from isorun.registry import EVERYTHING, STRANGER
 from isorun.serving.shelves import PackageShelf, StoreShelf, shelves_of
 from isorun.testing.shelf_contract import ShelfContract
@@ -69,10 +73,47 @@ def test_two_packages_of_one_name_are_told_apart(tmp_path, place):
 
 def test_a_damaged_package_is_listed_with_what_is_wrong_and_hides_no_other(tmp_path, place):
     whole, broken = packed(tmp_path, place), tmp_path / "broken.isorun"
+    odd, gone = tmp_path / "odd one.isorun", tmp_path / "gone.isorun"
     broken.write_bytes(whole.read_bytes()[:-40])
-    entries = {entry.name: entry for entry in PackageShelf("packages", [broken, whole]).entries(EVERYTHING)}
-    assert entries["broken"].problem
-    assert entries["optimizers"].runs == 2
+    odd.write_bytes(b"")
+    shelf = PackageShelf("packages", [broken, odd, gone, whole])
+    entries = {entry.name: entry for entry in shelf.entries(EVERYTHING)}
+    assert "damaged" in entries["broken"].problem
+    assert entries["broken"].remedy == f"isorun verify {broken}"
+    assert entries["odd one"].remedy == f"isorun verify '{odd}'"
+    assert "No such file" in entries["gone"].problem
+    assert (entries["optimizers"].runs, entries["optimizers"].problem) == (2, "")
+    with pytest.raises(PackageError, match=r"isorun verify .*broken\.isorun"):
+        shelf.opened("broken", EVERYTHING)
+
+
+def test_a_byte_that_no_page_needs_is_damage_where_the_package_is_listed(tmp_path, place):
+    path = packed(tmp_path, place)
+    with zipfile.ZipFile(path) as members:
+        crate = members.getinfo("ro-crate-metadata.json")
+    data = bytearray(path.read_bytes())
+    data[crate.header_offset + 200] ^= 1
+    path.write_bytes(data)
+    (entry,) = PackageShelf("packages", [path]).entries(EVERYTHING)
+    assert entry.problem == "it is damaged: ro-crate-metadata.json: it is not what the manifest says"
+    assert main(["verify", str(path)]) == 3, "what the entry tells to type says the same"
+
+
+def test_the_first_page_marks_what_is_damaged_and_shows_the_rest(tmp_path, place):
+    whole, broken = packed(tmp_path, place), tmp_path / "broken.isorun"
+    broken.write_bytes(whole.read_bytes()[:-40])
+    with served([str(whole), str(broken)]) as client:
+        page = ReadPage(client.get("/").body.decode())
+        assert "/shelves/packages/optimizers/study" in page.links
+        assert "/shelves/packages/broken/study" not in page.links
+        assert f"it is damaged: this is no package isorun verify {broken}" in page.shown
+        told = {one["study"]: one for one in client.get("/home.json").json["studies"]}
+        assert (told["broken"]["next"], told["optimizers"]["problem"]) == (f"isorun verify {broken}", None)
+        assert f"isorun verify {broken}" in client.get("/home.csv?table=problems").body.decode()
+        refused = client.get("/shelves/packages/broken/study")
+        assert (refused.status, refused.error["next"]) == (422, f"isorun verify {broken}")
+    with served([str(broken)]) as client:
+        assert "What is here cannot be shown" in client.get("/").body.decode()
 
 
 def test_a_package_that_is_replaced_is_read_again(tmp_path, place):

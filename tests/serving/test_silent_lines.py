@@ -14,10 +14,11 @@ from isorun.serving.gate import Reached
 
 
 @pytest.fixture
-def port(monkeypatch):
+def port(request, monkeypatch):
+    """Of a server that waits for little. Its parameter: how long who takes nothing is waited for."""
     monkeypatch.setattr(app, "_HEADER_SECONDS", 0.3)
     monkeypatch.setattr(app, "_MOST_AT_ONCE", 4)
-    monkeypatch.setattr(app, "_UNREAD_SECONDS", 0.5)
+    monkeypatch.setattr(app, "_UNREAD_SECONDS", getattr(request, "param", 0.5))
     with app.bound("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         large = Door("/large", lambda _: Response(b"x" * 2**25), EVERYONE, plain=True)
@@ -76,6 +77,43 @@ def test_lines_on_which_nobody_reads_an_answer_are_cut_and_others_are_heard(port
     assert heard == b"HTTP/1.1 200 OK"
     for line in lines:
         line.close()
+
+
+@pytest.mark.parametrize("port", [60.0], indirect=True)
+def test_who_reads_an_answer_by_the_byte_is_cut(port, monkeypatch):
+    monkeypatch.setattr(app, "_READING_SECONDS", 0.5)
+    with narrow(port) as line:
+        line.sendall(f"GET /large HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+        taken, began = 0, time.monotonic()
+        with contextlib.suppress(ConnectionResetError):
+            while time.monotonic() < began + 3:
+                time.sleep(0.05)
+                taken += len(line.recv(10))
+            while piece := line.recv(2**20):
+                taken += len(piece)
+        assert 0 < taken < 2**24, "what the kernels had, and not the whole answer"
+
+
+def test_who_reads_an_answer_slowly_gets_all_of_it(port, monkeypatch):
+    monkeypatch.setattr(app, "_READING_SECONDS", 0.3)
+    with narrow(port) as line:
+        line.sendall(f"GET /large HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+        taken, end = 0, time.monotonic() + 1.5
+        while taken < 2**25:
+            if time.monotonic() < end:
+                time.sleep(0.05)  # longer than it is looked at, and then quickly
+            piece = line.recv(2**14 if time.monotonic() < end else 2**20)
+            assert piece, f"cut after {taken:,} bytes"
+            taken += len(piece)
+
+
+def narrow(port):
+    """A line whose kernel takes little for it."""
+    line = socket.socket()
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**14)
+    line.settimeout(20)
+    line.connect(("127.0.0.1", port))
+    return line
 
 
 def heard_of(line, port):

@@ -19,9 +19,10 @@ from typing import Final
 from isorun.analysis.checks.comparable import other_data
 from isorun.analysis.evidence import Condition, first_of
 from isorun.analysis.evidence.provenance import Provenance
+from isorun.analysis.studies.group_result import GroupResult
 from isorun.study.records import Predictions, RunRecord
 
-__all__ = ["incomparable", "unknown_to_compare"]
+__all__ = ["incomparable", "unknown_to_compare", "unlike_groups"]
 
 _LABELS: Final = "labels"
 _LARGEST: Final = 2**28
@@ -36,6 +37,21 @@ def incomparable(
     yield from _split(new, held)
     yield from _levels(new, held)
     yield from _classes(*places)
+
+
+def unlike_groups(
+    records: Iterable[RunRecord], groups: tuple[GroupResult, GroupResult], compared: Iterable[str]
+) -> Iterator[Condition]:
+    """What of two groups of one study is not alike, beyond the factors that they are compared in.
+
+    Told, and nothing is refused for it: whoever declares both in one study may well compare what they are trained on.
+    """
+    judged = [{run.run_id for run in group.selections[0].runs} for group in groups]
+    known = list(records)
+    new, held = ([record for record in known if record.run_id in ids] for ids in judged)
+    asked = {f"other-{factor}" for factor in compared}
+    found = incomparable(new, held, (groups[0].provenance, groups[1].provenance))
+    yield from (one for one in found if one.code not in asked)
 
 
 def _data(new: Sequence[RunRecord], held: Sequence[RunRecord]) -> Iterator[Condition]:

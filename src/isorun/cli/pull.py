@@ -65,12 +65,11 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _told(offered: Offered, target: Path, url: str) -> list[str]:
-    by = ", ".join(map(str, offered.told.get("replicated_by") or []))
     lines = [
         f"{target}: registry:{offered}, {offered.size:,} bytes, every one checked",
         f"  address    {offered.address}",
         f"  registry   {url}, pushed by {offered.told.get('pushed_by')} at {offered.told.get('pushed_at')}",
-        f"  tier       {offered.told.get('tier')}{f' by {by}' if by else ''}",
+        f"  tier       {offered.tier}",
     ]
     if offered.yanked:
         lines += ["", f"1. This version was yanked: {offered.yanked}", f"   isorun registry show {offered.name}"]

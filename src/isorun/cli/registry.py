@@ -18,7 +18,7 @@ Exit code 3: verify found damage.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -94,10 +94,10 @@ def _show(client: Client, options: argparse.Namespace) -> _Answer:
     found = client.versions(wanted.name)
     lines = [f"registry:{wanted.name} has {len(found)} version{'s' if len(found) > 1 else ''} in {client.url}"]
     for item in found:
-        by = ", ".join(map(str, item.told.get("replicated_by") or []))
-        tier = f"replicated by {by}" if by else str(item.told.get("tier"))
         yanked = f"; yanked: {item.yanked}" if item.yanked else ""
-        lines.append(f"  @{item.version}  {item.told.get('pushed_at')} by {item.told.get('pushed_by')}, {tier}{yanked}")
+        lines.append(
+            f"  @{item.version}  {item.told.get('pushed_at')} by {item.told.get('pushed_by')}, {item.tier}{yanked}"
+        )
         lines.append(f"      {item.address}")
     return {"name": str(wanted.name), "versions": [dict(item.told) for item in found]}, lines
 
@@ -255,11 +255,20 @@ def _verify(registry: Registry, options: argparse.Namespace) -> int:
         lines = [
             f"{registry.folder} is whole: {found.versions:,} versions, {found.files:,} files",
             f"  audit log   {found.head.line:,} lines, head {found.head}",
+            *_uncovered(found.uncovered),
             "",
             "Write the head down elsewhere: with it, verify finds a log that was cut or made anew.",
         ]
     _tell(options, {"registry": str(registry.folder), **found.to_json()}, lines)
     return 3 if found.damage else 0
+
+
+def _uncovered(names: Sequence[str]) -> list[str]:
+    """What was made before the log had digests of rows."""
+    if not names:
+        return []
+    shown = f"{', '.join(names[:5])}{f' and {len(names) - 5:,} more' if len(names) > 5 else ''}"
+    return [f"  not covered {shown}: made before the log held digests of rows, so that a replaced one is not seen"]
 
 
 def _sweep(registry: Registry, options: argparse.Namespace) -> int:

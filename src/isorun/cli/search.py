@@ -55,6 +55,4 @@ def execute(options: argparse.Namespace) -> int:
 def _said(item: Offered) -> str:
     package = item.told.get("package")
     about = package if isinstance(package, dict) else {}
-    by = item.told.get("replicated_by") or []
-    tier = f"replicated by {len(by)}" if by else str(item.told.get("tier", ""))
-    return f"{about.get('runs', '?')} runs of {about.get('study', '?')}, {tier}"
+    return f"{about.get('runs', '?')} runs of {about.get('study', '?')}, {item.tier}"

@@ -70,6 +70,15 @@ class Offered:
     def __str__(self) -> str:
         return f"{self.name}@{self.version}"
 
+    @property
+    def tier(self) -> str:
+        """How far others vouch for it: who replicated it, with the package that says so."""
+        linked = self.told.get("replications")
+        told = [one for one in linked if isinstance(one, dict)] if isinstance(linked, list) else []
+        by = [f"{one.get('by')} ({PREFIX}{one.get('package')})" for one in told]
+        by += [] if by else map(str, self.told.get("replicated_by") or [])  # a registry that links none yet
+        return f"replicated by {', '.join(by)}" if by else str(self.told.get("tier", ""))
+
 
 def fetched(text: str, *, registry: str | None = None, observer: Observer = lambda *_: None) -> Path:
     """The package that is named, as a file that was checked. One that was fetched before is not fetched again."""

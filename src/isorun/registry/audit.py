@@ -2,7 +2,8 @@
 
 Whoever alters, removes or inserts a line breaks the chain from there on, unless he makes all later lines again. So the
 last hash is worth writing down elsewhere: `verify` with that head finds a log that was made anew or cut at its end.
-No line holds a token, or what a package says.
+No line holds a token, or what a package says; those that make one or the other hold a digest of the stored row, which
+`verifying.py` holds against it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from isorun.errors import RegistryError
 from isorun.packages.canonical import jcs
 from isorun.registry.database import AbstractDatabase, Rows
 
-__all__ = ["AuditLine", "Head", "append", "lines", "now", "verify_chain"]
+__all__ = ["AuditLine", "Head", "append", "lines", "now", "row_digest", "verify_chain"]
 
 _FIRST: Final = "0" * 64
 _COLUMNS: Final = "line, at, user_name, action, subject, details, previous, hash"
@@ -62,6 +63,17 @@ class AuditLine:
         """Plain JSON."""
         names = ("line", "at", "user", "action", "subject", "details", "previous", "hash")
         return {name: getattr(self, name) for name in names}
+
+
+def row_digest(*values: object) -> str:
+    """What a line says of a stored row, so that the row cannot be replaced unseen; empty of what no row of ours holds.
+
+    Of a token the row has a hash of 256 random bits: its digest tells nothing that helps to guess one.
+    """
+    try:
+        return hashlib.sha256(jcs(list(values))).hexdigest()
+    except (TypeError, ValueError):
+        return ""
 
 
 def append(rows: Rows, by: str, action: str, subject: str, /, **details: object) -> None:

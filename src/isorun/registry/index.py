@@ -18,10 +18,19 @@ from typing import Any, Final
 from isorun.errors import InputError, RegistryConflict, RegistryDenied, RegistryError, RegistryMissing, harmless
 from isorun.packages.names import ADDRESS, PackageName, Wanted
 from isorun.registry import Scope, Viewer
-from isorun.registry.audit import append, now
+from isorun.registry.audit import append, now, row_digest
 from isorun.registry.database import AbstractDatabase, Rows
 
-__all__ = ["REPLICATED", "SELF_REPORTED", "Index", "NamedVersion", "Pushed", "Received"]
+__all__ = [
+    "REPLICATED",
+    "SELF_REPORTED",
+    "VERSION_ROW",
+    "Index",
+    "NamedVersion",
+    "Pushed",
+    "Received",
+    "ReplicatingPackage",
+]
 
 SELF_REPORTED: Final = "self-reported"
 REPLICATED: Final = "replicated"
@@ -33,12 +42,33 @@ _COLUMNS: Final = (
     "versions.size, versions.pushed_by, versions.pushed_at, versions.replicates, versions.summary, versions.yanked_at, "
     "versions.yanked_by, versions.yank_reason"
 )
+VERSION_ROW: Final = "versions.pushed_at, versions.replicates, versions.summary, versions.words"
+"""What of a version never changes and is not itself in the audit log, which has a digest of it."""
 _FROM: Final = "FROM versions JOIN names ON names.id = versions.name_id"
+_REPLICATING_COLUMNS: Final = (
+    "versions.pushed_by, names.owner || '/' || names.project || '/' || names.name, versions.version, versions.address"
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ReplicatingPackage:
+    """A package that says it replicates another one. by: who pushed it; package: OWNER/PROJECT/NAME@VERSION."""
+
+    by: str
+    package: str
+    address: str
+
+    def __str__(self) -> str:
+        return f"{self.by} ({self.package})"
+
+    def to_json(self) -> dict[str, str]:
+        """Plain JSON."""
+        return {"by": self.by, "package": self.package, "address": self.address}
 
 
 @dataclass(frozen=True, slots=True)
 class NamedVersion:
-    """One version of a package. replicated_by: users whose packages say so; digest: SHA-256 of the file."""
+    """One version of a package. replications: packages of others that replicate it; digest: SHA-256 of the file."""
 
     name: PackageName
     public: bool
@@ -53,12 +83,17 @@ class NamedVersion:
     yanked_at: str
     yanked_by: str
     yank_reason: str
-    replicated_by: tuple[str, ...] = ()
+    replications: tuple[ReplicatingPackage, ...] = ()
+
+    @property
+    def replicated_by(self) -> tuple[str, ...]:
+        """Who pushed packages that replicate it."""
+        return tuple(dict.fromkeys(one.by for one in self.replications))
 
     @property
     def tier(self) -> str:
         """How far others vouch for it."""
-        return REPLICATED if self.replicated_by else SELF_REPORTED
+        return REPLICATED if self.replications else SELF_REPORTED
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -74,6 +109,7 @@ class NamedVersion:
             "pushed_at": self.pushed_at,
             "tier": self.tier,
             "replicated_by": list(self.replicated_by),
+            "replications": [one.to_json() for one in self.replications],
             "replicates": self.replicates or None,
             "yanked": yank if self.yanked_at else None,
             "package": self.summary,
@@ -289,7 +325,11 @@ def _add(rows: Rows, viewer: Viewer, wanted: Wanted, received: Received) -> Push
         *(json.dumps(summary), _words(name, summary), *_parts(name)),
     )
     said = {"sha256": digest, "address": summary["address"], "bytes": received.size, "replicates": received.replicates}
-    append(rows, viewer.user, "pushed", f"{name}@{number}", **said, public=received.public and not known)
+    question = f"SELECT {VERSION_ROW} {_FROM} WHERE owner = ? AND project = ? AND name = ? AND version = ?"
+    stored = rows.one(question, *_parts(name), number)
+    assert stored is not None
+    public = received.public and not known
+    append(rows, viewer.user, "pushed", f"{name}@{number}", **said, public=public, row=row_digest(*stored))
     return Pushed(_one(rows, viewer, name, number), new=True)
 
 
@@ -336,7 +376,10 @@ def _visible(viewer: Viewer) -> tuple[str, list[object]]:
 def _versions(rows: Rows, viewer: Viewer, found: Sequence[tuple[Any, ...]]) -> list[NamedVersion]:
     made = []
     for owner, project, name, public, version, digest, address, size, by, at, replicates, summary, *yank in found:
-        others = sorted({row[0] for row in _replicating(rows, viewer, "versions.pushed_by", address)})
+        others = sorted(
+            ReplicatingPackage(user, f"{package}@{number}", theirs)
+            for user, package, number, theirs in _replicating(rows, viewer, _REPLICATING_COLUMNS, address)
+        )
         fixed = (PackageName(owner, project, name), bool(public), int(version), digest, address, int(size), by, at)
         yanked_at, yanked_by, reason = yank
         told = json.loads(summary)

@@ -18,10 +18,10 @@ from typing import Any, Final
 from isorun.errors import RegistryConflict, RegistryDenied, RegistryError, RegistryMissing, harmless
 from isorun.packages.names import valid_part
 from isorun.registry import Scope, Viewer
-from isorun.registry.audit import append, now
+from isorun.registry.audit import append, now, row_digest
 from isorun.registry.database import AbstractDatabase, Rows
 
-__all__ = ["MadeToken", "People", "TokenAsked"]
+__all__ = ["TOKEN_ROW", "MadeToken", "People", "TokenAsked"]
 
 _BEGINNING: Final = "isorun_token_"
 _SET_UP_BEGINNING: Final = "isorun_setup_"
@@ -30,6 +30,8 @@ _SET_UP_HOURS: Final = 24
 _SESSION_HOURS: Final = 12
 _SESSION: Final = "browser"
 LONGEST_DAYS: Final = 366
+TOKEN_ROW: Final = "hash, user_name, scopes, owners, purpose, made_at, expires_at"  # noqa: S105 - names of columns
+"""What of a token never changes; the audit log has a digest of it."""
 _USUAL: Final = (Scope.READ, Scope.PUSH, Scope.YANK, Scope.ADMIN)
 _LONGEST_PURPOSE: Final = 100
 _MOST_OWNERS: Final = 50
@@ -322,8 +324,10 @@ def _add_token(rows: Rows, token: str, by: str, asked: TokenAsked, *, user: str,
     )
     made = _made(rows, token)
     assert made is not None
+    stored = rows.one(f"SELECT {TOKEN_ROW} FROM tokens WHERE id = ?", made.number)  # noqa: S608 - ours
+    assert stored is not None
     said = {"user": user, "scopes": list(scopes), "owners": list(asked.owners), "expires_at": until}
-    append(rows, by, "made", f"token:{made.number}", **said)
+    append(rows, by, "made", f"token:{made.number}", **said, row=row_digest(*stored))
     return made
 
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from isorun.errors import InputError, RegistryError, StoreError
 from isorun.registry import audit
+from isorun.registry.index import VERSION_ROW
 from isorun.registry.opening import Registry
+from isorun.registry.people import TOKEN_ROW
 
 __all__ = ["LookedOver", "parse_head", "verify_registry"]
 
@@ -30,16 +32,28 @@ _RIGHTS = {
     ),
 }
 """Who may do and see what, by what it is called; the log tells of all of it."""
+_ROWS = {
+    "token ": f"SELECT id, {TOKEN_ROW} FROM tokens ORDER BY id",  # noqa: S608 - ours
+    "": (
+        f"SELECT owner || '/' || project || '/' || name || '@' || version, {VERSION_ROW} "  # noqa: S608
+        "FROM versions JOIN names ON names.id = name_id ORDER BY versions.id"
+    ),
+}
+"""Rows of which the log has digests, by what is said before their names."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookedOver:
-    """A registry that was looked over. damage: what is wrong with it, a sentence each."""
+    """A registry that was looked over. damage: what is wrong with it, a sentence each.
+
+    uncovered: tokens and versions whose contents the log does not cover: they were made before it did.
+    """
 
     versions: int
     files: int
     head: audit.Head
     damage: tuple[str, ...]
+    uncovered: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -49,6 +63,7 @@ class LookedOver:
             "files": self.files,
             "audit": {"lines": self.head.line, "head": str(self.head)},
             "damage": list(self.damage),
+            "uncovered": list(self.uncovered),
         }
 
 
@@ -70,7 +85,14 @@ def verify_registry(registry: Registry, known: audit.Head | None = None) -> Look
     except RegistryError as error:
         damage.append(f"{error.what}: {error.found}")
     versions = registry.database.read(lambda rows: rows.all(_VERSIONS))
-    damage += _disagreements(registry, versions)
+    told = _told(registry)
+    damage += _disagreements(registry, told, versions)
+    stored = _stored_rows(registry)
+    damage += [
+        f"{name} is not as the audit log says: another row was put in its place"
+        for name, digest in stored.items()
+        if told.rows.get(name, digest) != digest
+    ]
     sizes = {row[2]: row[4] for row in versions}
     for digest, size in sizes.items():
         try:
@@ -80,14 +102,29 @@ def verify_registry(registry: Registry, known: audit.Head | None = None) -> Look
             damage.append(error.what)
         except (OSError, ValueError, TypeError) as error:
             damage.append(f"the blob {str(digest)[:100]} cannot be read: {type(error).__name__}")
-    return LookedOver(len(versions), len(sizes), head, tuple(damage))
+    return LookedOver(
+        len(versions), len(sizes), head, tuple(damage), tuple(name for name in stored if name not in told.rows)
+    )
 
 
-def _disagreements(registry: Registry, versions: Sequence[tuple[Any, ...]]) -> Iterator[str]:
-    """What the index holds and the log does not tell of as it is, and what the log tells of and is gone."""
+def _told(registry: Registry) -> _Told:
     told = _Told()
     for line in _rows(registry, _LINES):
         told.hear(*line)
+    return told
+
+
+def _stored_rows(registry: Registry) -> dict[str, str]:
+    """Of each token and version what the log should say of its row."""
+    return {
+        f"{kind}{name}": audit.row_digest(*row)
+        for kind, question in _ROWS.items()
+        for name, *row in _rows(registry, question)
+    }
+
+
+def _disagreements(registry: Registry, told: _Told, versions: Sequence[tuple[Any, ...]]) -> Iterator[str]:
+    """What the index holds and the log does not tell of as it is, and what the log tells of and is gone."""
     for name, version, digest, address, size, user in versions:
         if told.pushed.pop(f"{name}@{version}", None) != (user, digest, address, size):
             yield f"{name}@{version} is not what the audit log says was pushed"
@@ -105,10 +142,11 @@ def _rows(registry: Registry, question: str) -> list[tuple[Any, ...]]:
 
 
 class _Told:
-    """What the lines of the log add up to: versions, and who may do and see what."""
+    """What the lines of the log add up to: versions, who may do and see what, digests of rows where they have some."""
 
     def __init__(self) -> None:
         self.pushed: dict[str, tuple[Any, ...]] = {}
+        self.rows: dict[str, str] = {}
         self.rights: dict[str, dict[str, tuple[Any, ...]]] = {kind: {} for kind in _RIGHTS}
 
     def hear(self, user: Any, action: Any, subject: Any, details: Any) -> None:
@@ -130,6 +168,7 @@ class _Told:
             case ("made", "token"):
                 words = (" ".join(said["scopes"]), " ".join(said["owners"]))
                 rights["token"][name] = (said["user"], *words, said["expires_at"], False)
+                self._cover(f"token {name}", said)
             case ("revoked", "token"):
                 rights["token"][name] = (*rights["token"][name][:-1], True)
             case ("joined", "owner"):
@@ -139,9 +178,14 @@ class _Told:
             case ("pushed", _):
                 self.pushed[name] = (user, said["sha256"], said["address"], said["bytes"])
                 rights["package"].setdefault(name.rpartition("@")[0], (int(said["public"]),))
+                self._cover(name, said)
             case ("published" | "hidden", _):
                 rights["package"][name] = (int(what[0] == "published"),)
             case ("yanked", _):
                 rights["yank"][name] = (user, said["reason"])
             case ("unyanked", _):
                 rights["yank"].pop(name, None)
+
+    def _cover(self, name: str, said: dict[str, Any]) -> None:
+        if "row" in said:
+            self.rows[name] = said["row"]

@@ -39,7 +39,8 @@ STYLE: Final = resources.files(__package__).joinpath("page.css").read_text("utf-
 _LONG: Final = 40
 
 Linked = Callable[[Column, str, Sequence[str]], str]
-"""Where a cell leads to, by its column, its text and its row; empty where it leads nowhere."""
+"""Where a cell leads to, by its column, its text and its row; empty where it leads nowhere. Of one that lists several
+(`; ` between them) as a whole it is asked for each."""
 
 
 def render_listing(number: int, listing: Listing) -> str:
@@ -166,18 +167,31 @@ def _href(path: str, beside: Path) -> str:
 def _body_row(
     columns: Sequence[Column], texts: Sequence[bool], row: Sequence[str], last_link: str, linked: Linked | None
 ) -> str:
-    links = [linked(column, text, row) if linked else "" for column, text in zip(columns, row, strict=True)]
-    links = [*links[:-1], last_link or links[-1]] if links else []
-    cells = enumerate(zip(columns, texts, row, links, strict=True))
-    return _line(_cell(place == 0, column, text, link, breaks) for place, (column, breaks, text, link) in cells)
+    shown = [_linked(column, text, row, linked) for column, text in zip(columns, row, strict=True)]
+    if last_link:
+        shown[-1] = _link(row[-1], last_link)
+    cells = enumerate(zip(columns, texts, row, shown, strict=True))
+    return _line(_cell(place == 0, column, text, content, breaks) for place, (column, breaks, text, content) in cells)
 
 
-def _cell(first: bool, column: Column, text: str, link: str, breaks: bool) -> str:
+def _linked(column: Column, text: str, row: Sequence[str], linked: Linked | None) -> str:
+    """What a cell says, leading to where it or each part of it leads."""
+    if linked is None:
+        return escaped(text)
+    if whole := linked(column, text, row):
+        return _link(text, whole)
+    return "; ".join(_link(part, linked(column, part, row)) for part in text.split("; "))
+
+
+def _link(text: str, target: str) -> str:
+    return f'<a href="{escaped(target)}">{escaped(text)}</a>' if target else escaped(text)
+
+
+def _cell(first: bool, column: Column, text: str, content: str, breaks: bool) -> str:
     """The first cell names its row. breaks: its column holds long texts, so that the shorter ones break, too."""
     kind = ("key list" if "; " in text else "key text" if breaks else "key") if column.key else ""
     named = f' class="{kind}"' if kind else ""
-    shown = f'<a href="{escaped(link)}">{escaped(text)}</a>' if link else escaped(text)
-    return f'<th scope="row"{named}>{shown}</th>' if first and column.key else f"<td{named}>{shown}</td>"
+    return f'<th scope="row"{named}>{content}</th>' if first and column.key else f"<td{named}>{content}</td>"
 
 
 def _line(cells: Iterator[str] | Sequence[str]) -> str:

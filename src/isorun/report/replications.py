@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from isorun.analysis.evidence import first_of
@@ -106,6 +108,16 @@ def _said(result: Replication) -> Iterator[str]:
         )
         yield f"The margin is {stated}. {result.error_statement}."
     yield f"{count(result.runs_made, 'run')} were made now; code is in {result.folder}, runs are in {result.store}."
+    if result.verdict not in ("not", "undecided"):
+        yield f"A registry counts that once it is told: {_pushing(result)}."
+
+
+def _pushing(result: Replication) -> str:
+    """How the new runs become a package that the replicated one is linked to."""
+    made = f"{Path(result.folder).name}.isorun"
+    packing = ["isorun", "pack", result.study, "--store", result.store, "-o", made]
+    pushing = ["isorun", "push", made, "--replicates", result.address]
+    return f"{shlex.join(packing)}, then {shlex.join(pushing)}"
 
 
 def _as_far_as_judged(result: Replication) -> str:

@@ -11,8 +11,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import fcntl
 import signal
 import socket
+import struct
+import sys
+import termios
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -37,6 +41,10 @@ _MOST_AT_ONCE: Final = 400
 _HEADER_SECONDS: Final = 10.0
 _UNREAD_SECONDS: Final = 60.0
 """So long may somebody take nothing of an answer that is there for him."""
+_READING_SECONDS: Final = 30.0
+_SLOWEST_READER: Final = 1024
+"""So many bytes a second he has to take while an answer waits for him, on the average of as many seconds as above."""
+_AT_ONCE: Final = struct.pack("ii", 1, 0)
 _LONGEST_HEADERS: Final = 16 * 2**10
 _SILENT: Final = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
 """FastAPI would send traces to wherever variables of the environment say: this server sends nothing anywhere."""
@@ -157,14 +165,55 @@ def _cut_who_reads_nothing(listener: socket.socket) -> None:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_UNREAD_SECONDS * 1000))
 
 
+def _unread(transport: Any) -> int:
+    """How many bytes of answers wait for their reader, here and in the kernel."""
+    waiting: int = transport.get_write_buffer_size()
+    try:
+        sent = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+    except OSError:  # no kernel but Linux says so of a socket
+        return waiting
+    return waiting + int.from_bytes(sent, sys.byteorder)
+
+
 class _Impatient(H11Protocol):  # type: ignore[misc] # uvicorn is an extra
-    """A line on which no whole request comes is cut: some hundred silent ones would keep everyone else out."""
+    """A line on which no whole request comes is cut, or whose reader takes an answer by the byte.
+
+    Some hundred of them would keep everyone else out.
+    """
 
     _waiting: asyncio.TimerHandle | None = None
+    _reading: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # so that we are told of whatever waits for a reader
         self._wait()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._look_again(_unread(self.transport))
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_looking()
+
+    def _look_again(self, unread: int) -> None:
+        self._stop_looking()
+        self._reading = self.loop.call_later(_READING_SECONDS, self._look_at_reader, unread)
+
+    def _look_at_reader(self, before: int) -> None:
+        unread = _unread(self.transport)
+        if 0 <= before - unread < _SLOWEST_READER * _READING_SECONDS:
+            # Otherwise the kernel would go on by itself with what it has of the answer.
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+            self.transport.abort()
+        else:
+            self._look_again(unread)
+
+    def _stop_looking(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -173,6 +222,7 @@ class _Impatient(H11Protocol):  # type: ignore[misc] # uvicorn is an extra
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         super().connection_lost(exc)
+        self._stop_looking()
 
     def _wait(self) -> None:
         """Until the headers of a request are there; its body and its answer have limits of their own."""

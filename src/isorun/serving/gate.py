@@ -17,6 +17,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
+from itertools import takewhile
 from typing import Any, Final
 
 from starlette.routing import Match
@@ -58,6 +59,8 @@ HEADERS: Final = (
 """What every answer has, whatever a route says. A route may say how long its answer is kept; by default it is not."""
 _LONGEST_PATH: Final = 2000
 _LONGEST_TOKEN: Final = 200
+_MOST_FORMS: Final = 8
+_PLACE: Final = re.compile(r"\{(\w+)(?::\w+)?\}")
 _UNFIT: Final = re.compile(r"[\x00-\x1f\x7f\\]|(?:^|/)\.{1,2}(?:/|$)|//")
 _ENCODED: Final = re.compile(rb"%(?:2f|5c|00|2e%2e|0[0-9a-f]|1[0-9a-f]|7f)", re.IGNORECASE)
 _VIEWER, _DOOR, _FAILED = "isorun.viewer", "isorun.door", "isorun.failed"
@@ -157,7 +160,8 @@ class Gate:
         if others:
             allowed = ", ".join(sorted(set(others)))
             raise Refusal(405, "that is not done here", allowed=allowed, headers=(("allow", allowed),))
-        raise Refusal(404, "there is nothing here")
+        near = _nearest(scope["path"], [route.path for route in self.routes])
+        raise Refusal(404, "there is nothing here", found=scope["path"], allowed=near, hint="/ lists what there is")
 
     def _viewer(self, bearer: str | None, headers: Mapping[str, str], who: str, *, guarded: bool) -> Viewer:
         if guarded:
@@ -187,6 +191,19 @@ class Gate:
                 allowed=", ".join(sorted(self._reached.origins)),
                 hint="programs send Authorization: Bearer TOKEN",
             )
+
+
+def _nearest(path: str, doors: Sequence[str]) -> str:
+    """The forms of addresses that begin as this one does, for whoever mistyped it or cut its end off."""
+    asked = path.split("/")[1:]
+
+    def shared(door: str) -> int:
+        pairs = zip(asked, door.split("/")[1:], strict=False)
+        return len(list(takewhile(lambda pair: pair[0] == pair[1] or pair[1].startswith("{"), pairs)))
+
+    most = max(map(shared, doors), default=0)
+    forms = [_PLACE.sub(lambda named: named[1].upper(), door) for door in doors if most and shared(door) == most]
+    return ", ".join(list(dict.fromkeys(forms))[:_MOST_FORMS])
 
 
 def viewer_of(request: Any) -> Viewer:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from isorun.errors import InputError, NothingRecorded
 from isorun.registry import Viewer
-from isorun.serving.shelves import AbstractShelf, OpenedStudy, ShelfEntry, not_on_shelf
+from isorun.serving.shelves import NOT_UNDERSTOOD, AbstractShelf, OpenedStudy, ShelfEntry, not_on_shelf
 
 if TYPE_CHECKING:
     from isorun.analysis.studies.study_result import StudyResult
@@ -130,7 +130,7 @@ def _analysed(shelf: AbstractShelf, name: str, viewer: Viewer) -> AnalysedStudy:
         return AnalysedStudy(shelf.name, opened, opened.analysed())
     except NothingRecorded:
         return AnalysedStudy(shelf.name, opened, None)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except NOT_UNDERSTOOD as error:
         if not opened.entry.address:  # a store's records are isorun's own: a mistake of ours is shown as one
             raise
         found = f"{type(error).__name__}, in the records of a package"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 import sys
 from collections.abc import Iterable
 from http import HTTPStatus
@@ -40,6 +41,7 @@ _STATUS: Final[tuple[tuple[type[IsorunError], int], ...]] = (
     (StoreBusy, 503),
 )
 _LONGEST: Final = 500
+_OWN_ADDRESS: Final = re.compile(r"/[\w.@%~-][\w.@%~/-]{0,400}", re.ASCII)
 
 
 class Refusal(Exception):
@@ -75,7 +77,7 @@ class Refusal(Exception):
         shown = self._shown()
         title = html.escape(f"{self.status} {_phrase(self.status)}")
         lines = "".join(
-            f"<p>{html.escape(name)}: {html.escape(shown[name])}</p>"
+            f"<p>{html.escape(name)}: {_linked(shown[name]) if name == 'next' else html.escape(shown[name])}</p>"
             for name in ("found", "allowed", "next")
             if shown[name]
         )
@@ -88,6 +90,12 @@ class Refusal(Exception):
 
     def _shown(self) -> dict[str, str]:
         return {name: harmless(without_passwords(text))[:_LONGEST] for name, text in self.told.items()}
+
+
+def _linked(text: str) -> str:
+    """What to do next, as a link where it is an address of this server."""
+    shown = html.escape(text)
+    return f'<a href="{shown}">{shown}</a>' if _OWN_ADDRESS.fullmatch(text) else shown
 
 
 def refusal_of(error: IsorunError) -> Refusal:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from isorun.errors import InputError, RegistryError
+from isorun.errors import InputError, PackageError, RegistryError
 from isorun.packages.names import parse_wanted
-from isorun.serving.shelves import AbstractShelf, OpenedStudy, ShelfEntry, digest_of, not_on_shelf, opened_package
+from isorun.serving.shelves import (
+    AbstractShelf,
+    OpenedStudy,
+    ShelfEntry,
+    cannot_be_shown,
+    digest_of,
+    not_on_shelf,
+    opened_package,
+)
 
 if TYPE_CHECKING:
     from isorun.registry import Viewer
@@ -31,6 +40,7 @@ class RegistryShelf(AbstractShelf):
         self.name = name
         self.title = "registry"
         self._registry = registry
+        self._damaged: dict[str, str] = {}
 
     def entries(self, viewer: Viewer, text: str = "") -> Sequence[ShelfEntry]:
         """The latest version of each package."""
@@ -40,7 +50,7 @@ class RegistryShelf(AbstractShelf):
             found += part
             after = str(part[-1].name)
             part = self._registry.index.search(viewer, text, most=_AT_ONCE, after=after)
-        return sorted(map(_entry, found), key=lambda entry: entry.when, reverse=True)
+        return sorted(map(self._entry, found), key=lambda entry: entry.when, reverse=True)
 
     def _version(self, name: str, viewer: Viewer) -> NamedVersion:
         try:
@@ -51,7 +61,7 @@ class RegistryShelf(AbstractShelf):
     def revision(self, name: str, viewer: Viewer) -> str:
         """Of the file, and of what others say of it."""
         version = self._version(name, viewer)
-        return digest_of((str(version.version), version.digest, version.yank_reason, *version.replicated_by))
+        return digest_of((str(version.version), version.digest, version.yank_reason, *map(str, version.replications)))
 
     def opened(self, name: str, viewer: Viewer) -> OpenedStudy:
         """The study of that version, with all its runs."""
@@ -63,17 +73,39 @@ class RegistryShelf(AbstractShelf):
                 allowed=f"{_LARGEST // 2**20} MiB",
                 hint=f"isorun pull registry:{version.name}@{version.version}, then isorun serve FILE",
             )
-        source = f"registry:{version.name}@{version.version}"
-        opened = opened_package(_entry(version), self._registry.blobs.path(version.digest), source)
+        opened = self._opened_file(version)
         return OpenedStudy(
             opened.entry,
             self.revision(name, viewer),
             opened.design,
             opened.records,
             opened.told,
-            source,
+            opened.source,
             analyse=opened.analyse,
         )
+
+    def _opened_file(self, version: NamedVersion) -> OpenedStudy:
+        """The file, which was whole when it was pushed; that it is so no more is remembered for the list."""
+        self._damaged.pop(version.digest, None)  # it may have been mended
+        if (entry := self._entry(version)).problem:
+            raise cannot_be_shown(entry)
+        try:
+            source = f"registry:{version.name}@{version.version}"
+            return opened_package(entry, self._registry.blobs.path(version.digest), source)
+        except PackageError as error:
+            self._damaged[version.digest] = f"its file is damaged: {error.what}"
+            raise cannot_be_shown(self._entry(version)) from None
+
+    def _entry(self, version: NamedVersion) -> ShelfEntry:
+        """The version as it is listed, with what is known to be wrong with its file; not every byte is read."""
+        try:
+            size = self._registry.blobs.path(version.digest).stat().st_size
+            other = "" if size == version.size else "its file has another size than when it was pushed"
+        except (OSError, ValueError):
+            other = "its file is not there"
+        problem = other or self._damaged.get(version.digest, "")
+        remedy = "isorun registry verify FOLDER, by whoever has the files of the registry" if problem else ""
+        return replace(_entry(version), problem=problem, remedy=remedy)
 
 
 def _entry(version: NamedVersion) -> ShelfEntry:
@@ -85,6 +117,6 @@ def _entry(version: NamedVersion) -> ShelfEntry:
         version.pushed_at,
         version.address,
         tier,
-        version.replicated_by,
+        version.replications,
         (str(summary.get("study", "")), *map(str, summary.get("metrics", ()))),
     )

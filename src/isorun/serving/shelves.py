@@ -12,6 +12,7 @@ from __future__ import annotations
 import abc
 import hashlib
 import json
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
-from isorun.errors import InputError, IsorunError, NothingRecorded, StoreError, StoreMissing
+from isorun.errors import InputError, IsorunError, NothingRecorded, PackageError, StoreError, StoreMissing
 from isorun.registry import Scope, Viewer
 from isorun.store import SEARCHES, STUDIES, AbstractStore
 
@@ -27,15 +28,18 @@ if TYPE_CHECKING:
     from isorun.analysis.evidence import Condition
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.in_progress import Status
+    from isorun.registry.index import ReplicatingPackage
     from isorun.study.design import Study
     from isorun.study.records import RunRecord
 
 __all__ = [
+    "NOT_UNDERSTOOD",
     "AbstractShelf",
     "OpenedStudy",
     "PackageShelf",
     "ShelfEntry",
     "StoreShelf",
+    "cannot_be_shown",
     "digest_of",
     "not_on_shelf",
     "opened_package",
@@ -46,6 +50,8 @@ _Seen = TypeVar("_Seen")
 _LOOKED_AT_SECONDS: Final = 1.0
 """For so long a shelf trusts what it saw of a study: many readers ask at once."""
 _MOST_LISTED: Final = 1_000
+NOT_UNDERSTOOD: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What records of others may raise that are of the right form and make no sense."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +60,8 @@ class ShelfEntry:
 
     name: what opens it. runs: those that left a record. when: when its latest run began, in a registry when it was
     pushed, ISO 8601; empty where no run has ended. address: of a package. tier: how far others bear it out, in the
-    words of the registry; empty where nobody keeps count. replicated_by: the addresses of packages of others that
-    replicate it. words: what it is found by, beside its name. problem: why it cannot be shown.
+    words of the registry; empty where nobody keeps count. replications: packages of others that replicate it, on the
+    same shelf. words: what it is found by, beside its name. problem: why it cannot be shown, remedy: what to type next.
     """
 
     name: str
@@ -63,9 +69,15 @@ class ShelfEntry:
     when: str = ""
     address: str = ""
     tier: str = ""
-    replicated_by: tuple[str, ...] = ()
+    replications: tuple[ReplicatingPackage, ...] = ()
     words: tuple[str, ...] = ()
     problem: str = ""
+    remedy: str = ""
+
+    @property
+    def replicated_by(self) -> tuple[str, ...]:
+        """Who pushed packages that replicate it."""
+        return tuple(dict.fromkeys(one.by for one in self.replications))
 
     def matches(self, text: str) -> bool:
         """Whether every word of the text is in its name, or in what it is found by."""
@@ -143,6 +155,11 @@ class AbstractShelf(abc.ABC):
 def not_on_shelf(name: str) -> NothingRecorded:
     """What to say of a study that is not there, or not for this viewer."""
     return NothingRecorded("there is no such study here", found=name[:100], hint="the first page lists what there is")
+
+
+def cannot_be_shown(entry: ShelfEntry) -> PackageError:
+    """What to say of a package that is there, and is not whole."""
+    return PackageError(f"{entry.name} cannot be shown", found=entry.problem, hint=entry.remedy)
 
 
 def _refuse_strangers(name: str, viewer: Viewer) -> None:
@@ -252,7 +269,7 @@ class StoreShelf(AbstractShelf):
         try:
             known = self._study(name)
         except IsorunError as error:  # one that cannot be read is listed as such, beside all others
-            return ShelfEntry(name, problem=error.what)
+            return ShelfEntry(name, problem=error.what, remedy=error.hint)
         began = [at for cell in known.cells for at in self._began.get(cell, {}).values()]
         return ShelfEntry(name, len(began), max(began, default=""), words=_words(known.study))
 
@@ -356,45 +373,57 @@ class PackageShelf(AbstractShelf):
         return sorted((one for one in found if one.matches(text)), key=lambda entry: entry.when, reverse=True)
 
     def _entry(self, name: str) -> ShelfEntry:
+        """What the package says of itself, or what is wrong with it; read again when the file is another one."""
         try:
-            return self._looked_at(name)
-        except (IsorunError, OSError) as error:
-            return ShelfEntry(name, problem=error.what if isinstance(error, IsorunError) else str(error.strerror))
-
-    def _looked_at(self, name: str) -> ShelfEntry:
-        """What the package says of itself; read again when the file is another one."""
-        mark = self._mark(name)
+            seen = self._paths[name].stat()
+        except OSError as error:
+            return self._broken(name, f"it cannot be read: {error.strerror}")
+        mark = seen.st_mtime_ns, seen.st_size
         with self._guard:
             known = self._entries.get(name)
             if known is None or known[0] != mark:
-                known = self._entries[name] = (mark, package_entry(name, self._paths[name]))
+                known = self._entries[name] = (mark, self._read(name))
         return known[1]
 
-    def _mark(self, name: str) -> tuple[int, int]:
-        seen = self._paths[name].stat()
-        return seen.st_mtime_ns, seen.st_size
+    def _read(self, name: str) -> ShelfEntry:
+        try:
+            return package_entry(name, self._paths[name])
+        except PackageError as error:
+            return self._broken(name, f"it is damaged: {error.what}")
+        except IsorunError as error:
+            return self._broken(name, error.what)
+        except NOT_UNDERSTOOD as error:
+            return self._broken(name, f"what it says of its runs cannot be understood ({type(error).__name__})")
+
+    def _broken(self, name: str, problem: str) -> ShelfEntry:
+        remedy = f"isorun verify {shlex.quote(str(self._paths[name]))}"
+        return ShelfEntry(name, problem=problem, remedy=remedy)
 
     def revision(self, name: str, viewer: Viewer) -> str:
         """Its address."""
         _refuse_strangers(name, viewer)
         if name not in self._paths:
             raise not_on_shelf(name)
-        try:
-            return self._looked_at(name).address
-        except OSError as error:
-            raise NothingRecorded(f"the package {name} cannot be read", found=str(error.strerror)) from None
+        return self._whole(name).address
 
     def opened(self, name: str, viewer: Viewer) -> OpenedStudy:
         """The study with all its runs."""
         self.revision(name, viewer)
-        return opened_package(self._looked_at(name), self._paths[name])
+        return opened_package(self._whole(name), self._paths[name])
+
+    def _whole(self, name: str) -> ShelfEntry:
+        entry = self._entry(name)
+        if entry.problem:
+            raise cannot_be_shown(entry)
+        return entry
 
 
 def package_entry(name: str, path: Path) -> ShelfEntry:
-    """What a package says of itself."""
+    """What a package says of itself. Every byte is checked: one that is damaged is told as such where it is listed."""
     from isorun.packages.reading import open_package  # noqa: PLC0415 - only where packages are shown
 
     with open_package(path) as package:
+        package.check_all()
         study = package.study()
         when = max((record.started_at for record in package.records()), default="")
         runs = package.manifest.runs

@@ -25,6 +25,8 @@ LOST: Final = frozenset(
     ["NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REVOKED", "LAUNCH_FAILED", "RECONFIG_FAIL", "STAGE_OUT", "SPECIAL_EXIT"]
 )
 """States that say something of the cluster and nothing of the training."""
+_NODE_LOST: Final = frozenset(["NODE_FAIL", "BOOT_FAIL"])
+"""Of these, those in which the whole node was lost, with whatever ran there."""
 OVER: Final = LOST | {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "DEADLINE", "OUT_OF_MEMORY"}
 HELD_FOR_GOOD: Final = ("launch failed requeued held", "JobHoldMaxRequeue", "job requeued in held state")
 """Reasons of elements that wait and will not begin by themselves: each time they did, their node failed them."""
@@ -62,10 +64,11 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The record of a run, and whether its place lost it; or why no run is possible."""
+    """The record of a run, and whether its place lost it, or was lost with it; or why no run is possible."""
 
     record: RunRecord | None
     lost: bool = False
+    with_its_place: bool = False
     error: ExecutionError | None = None
 
 
@@ -81,7 +84,8 @@ def ending(job: Job, end: JobEnd | None, left: Left, *, stop_asked: bool) -> End
         reason = f"SLURM: {end.state}{_on(end)}: {error.what}"
         return Ending(_record(job, end, left, reason, RunState.INTERRUPTED), lost=True, error=error)
     state, reason = _state_and_reason(end)
-    return Ending(_record(job, end, left, reason, state), lost=end.state not in OVER - LOST or _is_unexplained(end))
+    lost = end.state not in OVER - LOST or _is_unexplained(end)
+    return Ending(_record(job, end, left, reason, state), lost, with_its_place=end.state in _NODE_LOST)
 
 
 def _is_unexplained(end: JobEnd) -> bool:

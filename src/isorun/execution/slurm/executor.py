@@ -468,12 +468,12 @@ class SlurmExecutor(AbstractExecutor):
         if told.error is not None and end is not None and end.node:
             self._submitter.bad_nodes.add(end.node)
         assert told.record is not None
-        self._end(entry, told.record, lost=told.lost)
+        self._end(entry, told.record, lost=told.lost, with_its_place=told.with_its_place)
 
-    def _end(self, entry: AwaitedRun, record: RunRecord, *, lost: bool = False) -> None:
+    def _end(self, entry: AwaitedRun, record: RunRecord, *, lost: bool = False, with_its_place: bool = False) -> None:
         if entry.number:
             record = replace(record, where={**record.where, "executor": "slurm", "job": entry.number})
-        self._end_with(entry, RunEnded(entry.job.run_id, record, lost, entry.halts))
+        self._end_with(entry, RunEnded(entry.job.run_id, record, lost, entry.halts, with_its_place))
 
     def _end_with(self, entry: AwaitedRun, event: Event) -> None:
         with self._changed:

@@ -7,6 +7,7 @@
     ranking.py        many approaches: places with intervals, who is not told apart, who cannot be ranked
     surroundings.py   what differs between the environments of two runs
     searching.py      the searches of a study
+    replications.py   who replicated a study, on several of these
     choices.py        what an address asks for, and the form that asks for something else
     links.py          the addresses of pages
     following.py      events while a study runs

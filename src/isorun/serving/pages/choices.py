@@ -24,6 +24,7 @@ __all__ = [
     "Choice",
     "address_of_group",
     "asked_for",
+    "canonical",
     "chosen_number",
     "factor_choices",
     "metric_choice",
@@ -36,6 +37,7 @@ __all__ = [
 _LONGEST: Final = 200
 _MOST_OPTIONS: Final = 200
 _JUDGED: Final = ("metric", "selection", *GROUP_FACTORS)
+_NUMBERS: Final = ("margin", "difference")
 TABLE: Final = "table"
 """The word that chooses one of a page's tables, as CSV."""
 SEVERAL: Final = "of"
@@ -87,6 +89,16 @@ def asked_for(query: Mapping[str, str], name: str, allowed: Iterable[str], defau
     if said not in known:
         raise InputError(f"there is no such {name}", found=said[:_LONGEST], allowed=known_names(said[:_LONGEST], known))
     return said
+
+
+def canonical(word: str, text: str) -> str:
+    """What the address says, numbers in one form: 0.50, 5e-1 and 0,5 are one page, which is kept once."""
+    if word not in _NUMBERS:
+        return text
+    try:
+        return repr(float(text.replace(",", "."))).removesuffix(".0")
+    except ValueError:
+        return text  # refused where it is asked for
 
 
 def chosen_number(query: Mapping[str, str], name: str) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from isorun.analysis.comparability import incomparable
+from isorun.analysis.comparability import unlike_groups
 from isorun.analysis.comparison import Comparison
 from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.units import Counting, paired_units
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from isorun.analysis.studies.group_result import GroupResult
     from isorun.report.figures.description import Figure
     from isorun.serving.kept import AnalysedStudy
-    from isorun.study.records import RunRecord
 
 __all__ = ["compare_page"]
 
@@ -59,12 +58,6 @@ class _GroupSide:
     def result(self) -> StudyResult:
         assert self.found.result is not None
         return self.found.result
-
-    @property
-    def records(self) -> list[RunRecord]:
-        """The finished runs of the group."""
-        judged = {run.run_id for run in self.group.selections[0].runs}
-        return [record for record in self.found.study.records if record.run_id in judged]
 
     @property
     def labels(self) -> dict[str, str]:
@@ -182,11 +175,11 @@ def _within(page: Page, question: _Question) -> Page:
     """Groups of one study, as `isorun compare` has them."""
     a, b = question.sides
     by = _differing(a.group, b.group)
-    unlike = tuple(_unlike_within(a, b))
+    unlike = tuple(unlike_groups(a.found.study.records, (a.group, b.group), by))
     page = _saying_why(page, unlike)
     try:
         compared = compare(
-            study_results(a.result, question.selection),
+            replace(study_results(a.result, question.selection), records=a.found.study.records),
             value=question.metric,
             by=",".join(by),
             a=a.name,
@@ -199,13 +192,6 @@ def _within(page: Page, question: _Question) -> Page:
     except InputError as error:
         return _refused(page, question, error, [one.message for one in unlike])
     return _with_comparison(page, question, _Answer(compared, unlike, question.table()))
-
-
-def _unlike_within(a: _GroupSide, b: _GroupSide) -> Iterator[Condition]:
-    """What of two groups of a study is not alike, beyond what they are compared in."""
-    compared = [f"other-{factor}" for factor in _differing(a.group, b.group)]
-    found = incomparable(a.records, b.records, (a.group.provenance, b.group.provenance))
-    yield from (one for one in found if one.code not in compared)
 
 
 def _saying_why(page: Page, unlike: Sequence[Condition]) -> Page:

@@ -11,14 +11,15 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from isorun.errors import InputError
+from isorun.errors import InputError, NothingRecorded
 from isorun.registry import Viewer
 from isorun.serving import EVERYONE, Door
 from isorun.serving.gate import viewer_of
 from isorun.serving.kept import AnalysedStudy, ShownStudies
 from isorun.serving.pages import Page
-from isorun.serving.pages.choices import SEVERAL, TABLE, refuse_unknown
+from isorun.serving.pages.choices import SEVERAL, TABLE, canonical, refuse_unknown
 from isorun.serving.pages.following import Followers, told
+from isorun.serving.pages.links import study_address
 from isorun.serving.pages.rendering import STYLE_NAME, as_csv, as_html, as_json, static_file
 from isorun.serving.refusals import Refusal
 from isorun.serving.shelves import AbstractShelf
@@ -35,6 +36,7 @@ _KINDS: Final = {
 }
 _FOR_GOOD: Final = {"cache-control": "public, max-age=31536000, immutable"}
 _STUDY: Final = "/shelves/{shelf}/{name:path}"
+_OF_A_STUDY: Final = ("study", "runs", "compare", "leaderboard", "environments", "searches")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class _Asked:
     @classmethod
     def of(cls, request: Request) -> _Asked:
         query = request.query_params
-        said = {word: text for word, text in query.items() if text}
+        said = {word: canonical(word, text) for word, text in query.items() if text}
         return cls(request.path_params, said, tuple(query.getlist(SEVERAL)), viewer_of(request))
 
     @property
@@ -76,12 +78,7 @@ def page_doors(shelves: Sequence[AbstractShelf]) -> tuple[list[Door], Callable[[
     prepared: dict[str, Prepare] = {
         "/home": pages.home,
         "/leaderboard": pages.leaderboard,
-        f"{_STUDY}/study": pages.study,
-        f"{_STUDY}/runs": pages.runs,
-        f"{_STUDY}/compare": pages.compare,
-        f"{_STUDY}/leaderboard": pages.leaderboard,
-        f"{_STUDY}/environments": pages.environments,
-        f"{_STUDY}/searches": pages.searches,
+        **{f"{_STUDY}/{name}": getattr(pages, name) for name in _OF_A_STUDY},
     }
     doors = [
         _door("/", _answer(shown, pages.home, "")),
@@ -91,6 +88,7 @@ def page_doors(shelves: Sequence[AbstractShelf]) -> tuple[list[Door], Callable[[
     for ending in sorted(_KINDS, reverse=True):  # a run's id would take in an ending: those with one come first
         doors += [_door(f"{path}{ending}", _answer(shown, one, ending)) for path, one in prepared.items()]
         doors.append(_door(f"{_STUDY}/runs/{{run}}{ending}", _answer(shown, pages.run, ending)))
+    doors.append(_door(_STUDY, pages.no_page))  # what none of them takes
     return doors, shown.close
 
 
@@ -244,6 +242,27 @@ class _Pages:
             return searches_page(self._found(asked), asked.query)
 
         return _Prepared(self._revision(asked), make)
+
+    def no_page(self, request: Request) -> Response:
+        """An address of a study that is none of a page: which pages there are, as far as the study is there."""
+        asked = _Asked.of(request)
+        shelf, name = asked.names["shelf"], asked.names["name"]
+        study, _, page = name.rpartition("/")
+        try:
+            self._shown.revision(shelf, name, asked.viewer)
+        except NothingRecorded:
+            if not study:
+                raise
+            self._shown.revision(shelf, study, asked.viewer)
+        else:
+            study, page = name, ""
+        raise Refusal(
+            404,
+            f"{study} has no such page" if page else f"which page of {study} is not said",
+            found=request.scope["path"],
+            allowed=f"{', '.join(_OF_A_STUDY)}, each also with .json and .csv",
+            hint=study_address(shelf, study),
+        )
 
     def events(self, request: Request) -> StreamingResponse:
         """How a study stands, whenever that changes."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from isorun.report import UNKNOWN, Column, Listing, Section, Table
+from isorun.report import UNKNOWN, Column, Section, Table
 from isorun.serving.pages import Page
 from isorun.serving.pages.links import HOME, LOGIN, address, study_address
 from isorun.serving.pages.paging import Paging
+from isorun.serving.pages.replications import plain_replications, replicated_by, replication_addresses
 from isorun.serving.shelves import AbstractShelf, ShelfEntry
 
 __all__ = ["home_page"]
 
 _A_PAGE: Final = 50
+_REPLICATED_BY: Final = "replicated by"
 Found = Sequence[tuple[AbstractShelf, ShelfEntry]]
 
 
@@ -27,19 +29,25 @@ def home_page(entries: Found, query: Mapping[str, str], user: str | None = None)
     paging = Paging.of(len(shown), query, _A_PAGE)
     table = _table(paging.part(shown), "Studies")
     addresses = {(entry.name, shelf.title): study_address(shelf.name, entry.name) for shelf, entry in shown}
+    broken = _problems(entries)
+    replicating = replication_addresses((shelf.name, entry) for shelf, entry in shown)
     return Page(
         title="Studies",
         kicker="isorun",
         path=HOME,
         query={"q": text, "page": query.get("page", "")},
         facts=("1 study" if len(entries) == 1 else f"{len(entries)} studies",),
-        first=(_said(shown, text, user),),
-        sections=(Section("studies", "Recent studies" if not text else "Found", (), (table,)),) if shown else (),
+        first=(_said(shown, text, user) if shown or not broken else "What is here cannot be shown: see below.",),
+        sections=(
+            *((Section("studies", "Recent studies" if not text else "Found", (), (table,)),) if shown else ()),
+            *((Section("problems", "What cannot be shown", (), broken),) if broken else ()),
+        ),
         related=(*paging.links(lambda page: address(HOME, {"q": text, "page": page})), *_login(user)),
-        listings=tuple(_problems(entries)),
         data={"search": text, "studies": [_plain(shelf, entry) for shelf, entry in entries]},
         further=(_table(shown, "Studies"),),
-        linked=lambda column, _, row: addresses.get((row[0], row[1]), "") if column.title == "study" else "",
+        linked=lambda column, text, row: (
+            addresses.get((row[0], row[1]), "") if column.title == "study" else replicating.get(text, "")
+        ),
     )
 
 
@@ -69,7 +77,14 @@ def _moment(when: str) -> str:
 def _table(found: Found, title: str) -> Table:
     tiers = any(entry.tier for _, entry in found)
     dated = {"pushed" if shelf.is_registry else "latest run" for shelf, _ in found} or {"latest run"}
-    titles = ("study", "where", "compares", "runs", " or ".join(sorted(dated)), *(["tier"] if tiers else []))
+    titles = (
+        "study",
+        "where",
+        "compares",
+        "runs",
+        " or ".join(sorted(dated)),
+        *(["tier", _REPLICATED_BY] if tiers else []),
+    )
     columns = tuple(Column(title, key=title != "runs") for title in titles)
     rows = tuple(
         (
@@ -78,16 +93,20 @@ def _table(found: Found, title: str) -> Table:
             ", ".join([word for word in entry.words if word not in {"default", entry.name}][:5]) or UNKNOWN,
             f"{entry.runs:,}",
             _moment(entry.when),
-            *([entry.tier or UNKNOWN] if tiers else []),
+            *([entry.tier or UNKNOWN, replicated_by(entry) or UNKNOWN] if tiers else []),
         )
         for shelf, entry in found
     )
     return Table("studies", title, columns, rows)
 
 
-def _problems(found: Found) -> list[Listing]:
-    broken = tuple(f"{entry.name} ({shelf.title}): {entry.problem}" for shelf, entry in found if entry.problem)
-    return [Listing("What cannot be shown", broken)] if broken else []
+def _problems(found: Found) -> tuple[Table, ...]:
+    """What is there and cannot be shown, why, and what to type next."""
+    columns = tuple(Column(title, key=True) for title in ("study", "where", "problem", "next"))
+    rows = tuple(
+        (entry.name, shelf.title, entry.problem, entry.remedy or UNKNOWN) for shelf, entry in found if entry.problem
+    )
+    return (Table("problems", "What cannot be shown", columns, rows),) if rows else ()
 
 
 def _plain(shelf: AbstractShelf, entry: ShelfEntry) -> dict[str, object]:
@@ -100,7 +119,9 @@ def _plain(shelf: AbstractShelf, entry: ShelfEntry) -> dict[str, object]:
         "address": entry.address or None,
         "tier": entry.tier or None,
         "replicated_by": list(entry.replicated_by),
+        "replications": plain_replications(shelf.name, entry),
         "words": list(entry.words),
         "problem": entry.problem or None,
+        "next": entry.remedy or None,
         "page": study_address(shelf.name, entry.name),
     }

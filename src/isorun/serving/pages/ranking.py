@@ -27,17 +27,20 @@ from isorun.serving.pages.choices import (
     stated,
 )
 from isorun.serving.pages.links import LEADERBOARD, study_address
+from isorun.serving.pages.replications import plain_replications, replicated_by, replication_addresses
 from isorun.serving.pages.study import beside, study_trail
 
 if TYPE_CHECKING:
     from isorun.analysis.studies.group_result import GroupResult
     from isorun.analysis.studies.study_result import StudyResult
+    from isorun.report.html_parts import Linked
     from isorun.serving.kept import AnalysedStudy
     from isorun.study.records import RunRecord
 
 __all__ = ["leaderboard_page"]
 
 _BY: Final = "entry"
+_REPLICATED_BY: Final = "replicated by"
 _MOST_RANKED: Final = 40
 """All pairs are tested: a page does not wait for more."""
 _ABOUT_TABLES: Final = frozenset(("few-runs", "runs-missing", "launch-differs", "no-identical-runs"))
@@ -65,7 +68,7 @@ class _Entrant:
     @property
     def replicators(self) -> str:
         """Who replicated it, as a cell of a table."""
-        return "; ".join(self.found.study.entry.replicated_by) or "nobody yet"
+        return replicated_by(self.found.study.entry) or "nobody yet"
 
 
 def leaderboard_page(studies: Sequence[AnalysedStudy], query: Mapping[str, str], of: Sequence[str] = ()) -> Page:
@@ -88,7 +91,9 @@ def leaderboard_page(studies: Sequence[AnalysedStudy], query: Mapping[str, str],
     everything = _together([study.result for study in studies if study.result is not None])
     narrowed(everything, {name: asked[name] for name in asked if name != "metric"})  # refuses what no study has
     entrants, left_out = _entrants(studies, asked, metric, across)
-    page = replace(page, choices=tuple(_choices(everything, asked, metric)), listings=left_out)
+    page = replace(
+        page, choices=tuple(_choices(everything, asked, metric)), listings=left_out, linked=_linked(entrants)
+    )
     if len(entrants) > _MOST_RANKED:
         why = f"{len(entrants)} entries are too many to be ranked on a page: choose at most {_MOST_RANKED} of them."
         return replace(page, first=(why,), data={"approaches": [], "why": why})
@@ -193,7 +198,11 @@ def _with_board(page: Page, board: Leaderboard, ranked: Sequence[_Entrant], sing
     by_name = {entrant.name: entrant for entrant in (*ranked, *single)}
     tables = (_table(board, by_name), *_below(single, board.metric))
     pairs = tuple(replace(table, folded=True) for table in view.tables if table.name == "pairs")
-    replicated = {one.name: list(one.found.study.entry.replicated_by) for one in by_name.values()}
+    entries = {one.name: one.found.study.entry for one in by_name.values()}
+    replicated = {
+        "replicated_by": {name: list(entry.replicated_by) for name, entry in entries.items()},
+        "replications": {one.name: plain_replications(one.found.shelf, entries[one.name]) for one in by_name.values()},
+    }
     return replace(
         page,
         facts=(f"{len(by_name)} entries", f"{board.metric}: {board.direction} is better"),
@@ -201,8 +210,7 @@ def _with_board(page: Page, board: Leaderboard, ranked: Sequence[_Entrant], sing
         rest=view.verdict[1:],
         sections=(*_places(drawn, tables), Section("pairs", "Every pair", (), pairs)),
         conditions=view.warnings,
-        data={**board.to_json(), "not_rankable": [one.name for one in single], "replicated_by": replicated},
-        linked=lambda column, text, _: _study_of(by_name, text) if column.title == "approach" else "",
+        data={**board.to_json(), "not_rankable": [one.name for one in single], **replicated},
     )
 
 
@@ -214,7 +222,7 @@ def _below(single: Sequence[_Entrant], metric: str) -> tuple[Table, ...]:
     """Those of a single run: what they reached, and no place."""
     if not single:
         return ()
-    columns = (Column("approach", key=True), Column(metric), Column("runs"), Column("replicated by", key=True))
+    columns = (Column("approach", key=True), Column(metric), Column("runs"), Column(_REPLICATED_BY, key=True))
     rows = tuple(
         (one.name, significant(one.group.selections[0].values(metric)[0], 4), str(one.group.finished), one.replicators)
         for one in single
@@ -223,16 +231,20 @@ def _below(single: Sequence[_Entrant], metric: str) -> tuple[Table, ...]:
     return (Table("not-rankable", "Not rankable: a single run", columns, rows, notes),)
 
 
-def _study_of(entrants: Mapping[str, _Entrant], name: str) -> str:
-    entrant = entrants.get(name)
-    return "" if entrant is None else study_address(entrant.found.shelf, entrant.found.name)
+def _linked(entrants: Sequence[_Entrant]) -> Linked:
+    """An entry leads to its study, a replication to the page of its package."""
+    leads = {
+        "approach": {one.name: study_address(one.found.shelf, one.found.name) for one in entrants},
+        _REPLICATED_BY: replication_addresses((one.found.shelf, one.found.study.entry) for one in entrants),
+    }
+    return lambda column, text, _: leads.get(column.title, {}).get(text, "")
 
 
 def _table(board: Leaderboard, entrants: Mapping[str, _Entrant]) -> Table:
     letters = tied_letters(board)
-    keys = ("approach", "band", "replicated by")
+    keys = ("approach", "band", _REPLICATED_BY)
     titles = ("approach", "rank", "95 % of rank", "band", board.options.statistic, "95 % interval", "runs", "units")
-    columns = tuple(Column(title, key=title in keys) for title in (*titles, "replicated by"))
+    columns = tuple(Column(title, key=title in keys) for title in (*titles, _REPLICATED_BY))
     rows = tuple(
         (
             one.approach,

@@ -28,6 +28,7 @@ from isorun.serving.pages.choices import (
 )
 from isorun.serving.pages.exact import every_run
 from isorun.serving.pages.links import run_address, study_address
+from isorun.serving.pages.replications import PACKAGE, plain_replications, replication_sections
 from isorun.study.cells import Level
 from isorun.study.records import RunState
 
@@ -61,7 +62,8 @@ def study_page(found: AnalysedStudy, query: Mapping[str, str], standing: Status 
         related=beside(found, "study"),
         standing="" if standing is None or not standing.is_at_work else str(standing),
         follows=study_address(found.shelf, found.name, "events"),
-        linked=lambda column, text, _: run_address(found.shelf, found.name, text) if column.title == "run" else "",
+        linked=lambda column, text, _: _address_of(found, column, text),
+        sections=replication_sections(entry),
     )
     if found.result is None:
         nothing = "No run has ended yet. This page follows the study; without scripts, load it again."
@@ -74,7 +76,7 @@ def study_page(found: AnalysedStudy, query: Mapping[str, str], standing: Status 
         first=first or verdict(result)[:1],
         rest=tuple(one for one in verdict(result) if one not in (first or verdict(result)[:1])),
         choices=tuple(_choices(found.result, asked)),
-        sections=tuple(_sections(shown, asked)),
+        sections=(*_sections(shown, asked), *page.sections),
         listings=listings(result),
         conditions=warnings(result),
         data={
@@ -82,9 +84,16 @@ def study_page(found: AnalysedStudy, query: Mapping[str, str], standing: Status 
             "address": entry.address or None,
             "tier": entry.tier or None,
             "replicated_by": list(entry.replicated_by),
+            "replications": plain_replications(found.shelf, entry),
         },
         further=(every_run(result),),
     )
+
+
+def _address_of(found: AnalysedStudy, column: Column, text: str) -> str:
+    if column.title == PACKAGE:
+        return study_address(found.shelf, text)
+    return run_address(found.shelf, found.name, text) if column.title == "run" else ""
 
 
 def study_trail(found: AnalysedStudy, *, here: str) -> tuple[tuple[str, str], ...]:

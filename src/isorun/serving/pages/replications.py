@@ -1,0 +1,44 @@
+"""Who replicated what is shown: each package that says so, with where its own page is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from isorun.report import Column, Section, Table
+from isorun.serving.pages.links import study_address
+
+if TYPE_CHECKING:
+    from isorun.serving.shelves import ShelfEntry
+
+__all__ = ["PACKAGE", "plain_replications", "replicated_by", "replication_addresses", "replication_sections"]
+
+PACKAGE = "replicating package"
+"""The column that leads to the page of a package."""
+
+
+def replicated_by(entry: ShelfEntry) -> str:
+    """A cell of a table: everyone who did, with the package."""
+    return "; ".join(map(str, entry.replications))
+
+
+def replication_addresses(found: Iterable[tuple[str, ShelfEntry]]) -> dict[str, str]:
+    """Where each part of such cells leads. found: entries, each with the name of its shelf."""
+    return {str(one): study_address(shelf, one.package) for shelf, entry in found for one in entry.replications}
+
+
+def replication_sections(entry: ShelfEntry) -> tuple[Section, ...]:
+    """A row for each package; nothing where there is none."""
+    if not entry.replications:
+        return ()
+    columns = tuple(Column(title, key=True) for title in ("replicated by", PACKAGE, "address"))
+    rows = tuple((one.by, one.package, one.address) for one in entry.replications)
+    notes = ("Whoever pushed these says so. Whether it holds, isorun compare tells from the two packages.",)
+    return (
+        Section("replications", "Replicated by", (), (Table("replications", "Replications", columns, rows, notes),)),
+    )
+
+
+def plain_replications(shelf: str, entry: ShelfEntry) -> list[dict[str, str]]:
+    """For machines."""
+    return [{**one.to_json(), "page": study_address(shelf, one.package)} for one in entry.replications]
