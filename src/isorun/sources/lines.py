@@ -64,6 +64,9 @@ LONGEST_TEMPLATE = 500
 MOST_SHAPES = 2_000
 
 _DIGIT = re.compile(r"[0-9]")
+_UNREADABLE = "\ufffd"
+_COLOURED = b"\xff"
+"""In front of the shape of what a line shows that has more than that in it; no text has this byte."""
 _WORDS = (
     "loss", "acc", "epoch", "error", "score", "│", "step", "iter", "f1", "auc", "reward", "mse", "mae", "iou", "bleu",
     "recall", "precision", "perplex", "dice", "nll", "r2", "inertia", "silhouette", "rmsle", "kappa",
@@ -109,9 +112,12 @@ class LineMetrics(AbstractSource):
             self._feed_patterns(self._patterns, line, seconds)
         if not self._finds_by_itself:
             return
-        shape = line_shape(line) if self._shapes_hold else b""
-        if shape and self._is_of_a_known_shape(line, shape, seconds):
-            return
+        shape = b""
+        if self._shapes_hold:
+            shown = plain(line)
+            shape = line_shape(line) if shown is line or not _is_known_by(shown) else _COLOURED + line_shape(shown)
+            if self._is_of_a_known_shape(shown, shape, seconds):
+                return
         self._feed_itself(line, seconds, shape)
         self._look_whether_shapes_hold()
 
@@ -192,9 +198,10 @@ class LineMetrics(AbstractSource):
             self._ranks.on_every_line = number_in_front(plain(line)) is not None
         self._section.follow(line)
         if _is_promising(line):
-            row = self._read(plain(line), seconds)
-            if shape and len(line) <= LONGEST_TEMPLATE and line.isprintable():
-                self._learn(line, shape, row)
+            shown = plain(line)
+            row = self._read(shown, seconds)
+            if shape and len(shown) <= LONGEST_TEMPLATE and shown.isprintable():
+                self._learn(shown, shape, row)
         elif self._tables.open or self._heading or ":" in line or _may_begin_an_object(line) or may_head_a_table(line):
             self._hear(line)
             self._read_around(plain(line), seconds)
@@ -423,6 +430,11 @@ class LineMetrics(AbstractSource):
             return []
         message = f"{self._cut_lines} lines were longer than {LONGEST_LINE:,} characters; only their start was read"
         return [Note("stdout.long-lines", message)]
+
+
+def _is_known_by(shown: str) -> bool:
+    """Whether a line with colours or backspaces is known by what it shows, as the bars of Keras are."""
+    return shown.isprintable() and _UNREADABLE not in shown
 
 
 def _may_begin_an_object(line: str) -> bool:

@@ -414,9 +414,21 @@ _DIGITS: Final = re.compile(r"[0-9]+")
 _LONGEST_NUMBER: Final = 40
 
 
+_BLOCK: Final = b"\xe2\x96"
+_FILLED_BAR: Final = re.compile(rb"(?<=\|)(?:\xe2\x96[\x88-\x8f])+ *(?=\|)")
+
+
 def line_shape(line: str) -> bytes:
-    """The line with every digit written as 0: lines of one shape are read alike. Bytes, which are translated faster."""
-    return line.encode("utf-8", "surrogatepass").translate(_ANY_DIGIT_IS_ZERO)
+    """The line with every digit written as 0: lines of one shape are read alike. Bytes, which are translated faster.
+
+    How far a bar of blocks is filled ("|███▌      |", as tqdm draws it) is no part of it, as long as it is as wide.
+    """
+    shape = line.encode("utf-8", "surrogatepass").translate(_ANY_DIGIT_IS_ZERO)
+    return _FILLED_BAR.sub(_width_of_bar, shape) if _BLOCK in shape else shape
+
+
+def _width_of_bar(bar: re.Match[bytes]) -> bytes:
+    return b"\0" * (bar[0].count(_BLOCK) + bar[0].count(b" "))
 
 
 @dataclass(frozen=True, slots=True)
