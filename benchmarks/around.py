@@ -373,18 +373,21 @@ def _prices(folder: Path) -> _Prices:
     (folder / "made").mkdir()
     for number in range(_IMPORTS):
         (folder / "made" / f"made_{number}.py").write_text("")
-    more, command = {}, []
-    for script in ("small.py", "imports.py", "hears.py"):
-        took = []
-        for _ in range(_SMALL_PAIRS):
-            alone = _run([sys.executable, script], folder, counted=False)
-            around = _run([sys.executable, script], folder, around=True)
-            took.append(around.training - around.closing - alone.training)
-            command += [around.beside] if script == "small.py" else []
-        more[script] = statistics.median(took)
-    start = more["small.py"]
-    importing, hearing = (more["imports.py"] - start) / _IMPORTS, (more["hears.py"] - start) / 2_000_000
-    return _Prices(start, max(importing, 0.0), max(hearing, 0.0), statistics.median(command))
+    start, command = _taken(folder, "small.py")
+    importing = (_taken(folder, "imports.py")[0] - start) / _IMPORTS
+    hearing = (_taken(folder, "hears.py")[0] - start) / 2_000_000
+    return _Prices(start, max(importing, 0.0), max(hearing, 0.0), command)
+
+
+def _taken(folder: Path, script: str) -> tuple[float, float]:
+    """What isorun takes inside a script, without the worker's last work, and beside it; medians of pairs."""
+    inside, beside = [], []
+    for _ in range(_SMALL_PAIRS):
+        alone = _run([sys.executable, script], folder, counted=False)
+        around = _run([sys.executable, script], folder, around=True)
+        inside.append(around.training - around.closing - alone.training)
+        beside.append(around.beside)
+    return statistics.median(inside), statistics.median(beside)
 
 
 def _start(folder: Path, loaded: frozenset[str]) -> float:
@@ -392,12 +395,7 @@ def _start(folder: Path, loaded: frozenset[str]) -> float:
     (folder / "small.py").write_text("print('loss: 0.5')")
     needed = _run([sys.executable, "small.py"], folder, around=True).modules & loaded - {"__main__", "sitecustomize"}
     (folder / "loads.py").write_text("".join(f"import {name}\n" for name in sorted(needed)) + "print('loss: 0.5')")
-    took = []
-    for _ in range(_SMALL_PAIRS):
-        alone = _run([sys.executable, "loads.py"], folder, counted=False)
-        around = _run([sys.executable, "loads.py"], folder, around=True)
-        took.append(around.training - around.closing - alone.training)
-    return statistics.median(took)
+    return _taken(folder, "loads.py")[0]
 
 
 def _further_run(folder: Path) -> dict[str, Any]:

@@ -530,7 +530,7 @@ def test_who_prints_line_after_line_is_read_in_blocks_and_whole():
         os.close(ending)
 
     running = SimpleNamespace(output_fd=output_fd, status_fd=status_fd, exit=lambda: "ended", see_to_it=lambda: None)
-    output = SimpleNamespace(write=lambda data, seconds: read.append((seconds, data)))
+    output = SimpleNamespace(write=lambda data, seconds: read.append((seconds, data)), take_in=lambda: None)
     thread = threading.Thread(target=training)
     thread.start()
     watched = watch(running, output, None, lambda: None)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.execution.output import BoundedLog, LineSplitter, LiveRows, Secrets, last_row, readable_tail
+from isorun.execution.output import BoundedLog, LineSplitter, LiveRows, Output, Secrets, last_row, readable_tail
 from isorun.worker.runfolder import create
 
 
@@ -109,6 +109,33 @@ def test_a_tail_reads_as_a_terminal_would_show_it(raw, shown):
     assert readable_tail(raw) == shown
 
 
+class TestOutput:
+    def output(self, folder):
+        self.lines, self.path = [], folder / "output.log"
+        self.log = BoundedLog(self.path, secrets=Secrets(["hunter2-secret"]))
+        return Output(self.log, LineSplitter(lambda *line: self.lines.append(line)))
+
+    def test_what_was_read_waits_and_keeps_its_times(self, tmp_path):
+        output = self.output(tmp_path)
+        for data, seconds in ((b"a: 1\rb: hunter2-se", 0.5), (b"cret\nc", 0.75), (b": 3\n", 1.0)):
+            output.write(data, seconds)
+        assert self.lines == []
+        output.take_in()
+        assert self.lines == [("a: 1", 0.5), ("b: hunter2-secret", 0.75), ("c: 3", 1.0)]
+        assert self.path.read_bytes() == b"a: 1\rb: <redacted>\nc: 3\n"
+        output.write(b"d", 2.0)
+        output.close(3.0)
+        assert self.lines[3:] == [("d", 3.0)]
+        self.log.close()
+
+    def test_much_does_not_wait(self, tmp_path):
+        output = self.output(tmp_path)
+        for number in range(100):
+            output.write(b"x" * 999 + b"\n", float(number))
+        assert 50 < len(self.lines) < 100
+        self.log.close()
+
+
 FIRST = {"t": 1.0, "step": 1.0, "values": {"loss": 0.5, "hunter2-secret": float("nan")}}
 
 
@@ -126,6 +153,16 @@ class TestLiveRows:
         assert last_row(tmp_path) == row
         assert [path.name for path in tmp_path.iterdir()] == ["printed.json"]
         assert (tmp_path / "printed.json").stat().st_mode & 0o777 == 0o600
+
+    def test_what_is_printed_is_left_the_more_seldom_the_longer_a_run_goes_on(self, tmp_path):
+        printed = [{"t": float(look), "step": None, "values": {"loss": 0.5}} for look in range(1, 121)]
+        live, left = self.live(tmp_path, *printed), []
+        for _ in printed:
+            live.rows()
+            left.append(int(last_row(tmp_path).get("t", 0)))
+        assert left[:9] == [0, 2, 3, 4, 5, 6, 7, 8, 8]
+        assert all(look - seen < 5 for look, seen in enumerate(left[1:], start=2))
+        assert len(set(left)) < 40
 
     def test_what_a_training_logs_itself_comes_before_what_it_prints(self, tmp_path):
         events = create(tmp_path / "events.jsonl")

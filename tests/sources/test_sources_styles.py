@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,75 @@ def test_what_was_learned_from_lines_of_one_shape_changes_nothing(data: st.DataO
 def test_digits_that_are_part_of_a_name_or_of_a_decision_are_not_taken_for_others(lines: list[str]) -> None:
     learned, alone = (read_line_by_line(lines * 4, learns=learns) for learns in (True, False))
     assert repr(learned.series) == repr(alone.series)
+
+
+def tqdm_bar(text: str, count: int, total: int, width: int = 10) -> str:
+    """A bar as tqdm draws it."""
+    eighths = 8 * width * count // total
+    filled = "█" * (eighths // 8) + ("", *"▏▎▍▌▋▊▉")[eighths % 8]
+    return text.format(bar=f"|{filled:{width}}|", count=count, total=total, percent=100 * count // total, x=1 / count)
+
+
+def keras_bar(text: str, count: int, total: int) -> str:
+    """A bar as Keras draws it: the colours are part of the line, and it is taken back by backspaces."""
+    filled = 20 * count // total
+    bar = f"\x1b[32m{'━' * filled}\x1b[0m\x1b[37m{'━' * (20 - filled)}\x1b[0m"
+    return text.format(bar=bar, count=count, total=total, x=1 / count) + "\b" * 70
+
+
+TQDM_BARS = [
+    "Epoch 0: {percent:3d}%{bar} {count}/{total} [01:21<00:00,  3.63it/s, v_num=1]",
+    "Epoch 3: {percent:3d}%{bar} {count}/{total} [01:21<00:00,  3.63it/s, loss={x:.3f}, val_acc={x:.2f}]",
+    "{percent:3d}%{bar} {count}/{total} [00:01<00:02, 54.26it/s, loss={x:.4f}]",
+    "train loss: {x:.4f} acc 97.{count}%: {percent:3d}%{bar} {count}/{total} [00:01<00:02, 1.2s/it]",
+    "loss {x:.3f} {bar} acc {x:.3f}",
+    "Validation: {percent:3d}%{bar} {count}/{total}",
+    "| loss {x:.2f} {bar} {x:.2f} |",
+]
+KERAS_BARS = [
+    "\x1b[1m{count}/{total}\x1b[0m {bar} \x1b[1m0s\x1b[0m 249ms/step - accuracy: {x:.4f} - loss: {x:.3f}",
+    "\x1b[1m{count}/{total}\x1b[0m {bar} \x1b[1m0s\x1b[0m 9ms/step",
+    "\x1b[1mval_loss\x1b[0m: {x:.4f}",
+    "\x1b[1;31mstep {count}\x1b[0m {x:.4f}",
+]
+LINES_BETWEEN = [
+    "",
+    "Epoch 1/3",
+    "Epoch 2/3",
+    "Validation:",
+    "loss: 0.5",
+    "\x1b[1mloss: 0.5\x1b[0m",
+    "\x1b[2K",
+    "val 0.3",
+]
+
+
+@given(st.data())
+def test_how_far_a_bar_is_filled_or_coloured_changes_nothing(data: st.DataObject) -> None:
+    total = data.draw(st.sampled_from([7, 80, 300]))
+    bars = data.draw(st.lists(st.sampled_from([*TQDM_BARS, *KERAS_BARS]), min_size=1, max_size=2))
+    lines: list[str] = []
+    for count in sorted(data.draw(st.lists(st.integers(1, total), min_size=4, max_size=30))):
+        text = data.draw(st.sampled_from(bars))
+        lines.append((keras_bar if text in KERAS_BARS else tqdm_bar)(text, count, total))
+        lines += data.draw(st.lists(st.sampled_from(LINES_BETWEEN), max_size=1))
+    learned, alone = (read_line_by_line(lines, learns=learns) for learns in (True, False))
+    assert repr(learned) == repr(alone)
+
+
+@pytest.mark.parametrize("draw", [tqdm_bar, keras_bar])
+def test_values_that_stand_in_bars_alone_are_found(draw: Callable[[str, int, int], str]) -> None:
+    text = TQDM_BARS[1] if draw is tqdm_bar else KERAS_BARS[0]
+    found = read_line_by_line([draw(text, count, 300) for count in range(1, 301)], learns=True)
+    assert found.series["loss"].values[-1] == 0.003
+    assert draw is keras_bar or found.series["val_acc"].values[-1] == 0.0
+
+
+@pytest.mark.parametrize(("draw", "text"), [(tqdm_bar, TQDM_BARS[1]), (keras_bar, KERAS_BARS[0])])
+def test_bars_are_read_fast(draw: Callable[[str, int, int], str], text: str) -> None:
+    lines = [draw(text, count, 900) for count in range(100, 900)] * 5
+    alone = processor_seconds(lines[:400], learns=False) * 10
+    assert processor_seconds(lines, learns=True) < alone / 1.5
 
 
 def test_lines_of_a_known_shape_are_read_fast() -> None:

@@ -246,7 +246,7 @@ def written_paths(folder: Path, run_folder: Path, since: float, effective: Mappi
     lying = files_written(folder, since, run_folder.parent.parent)  # a store holds other runs' folders
     if not set(names).issuperset(lying):
         printed = _printed_to()
-        lying = [path for path in lying if _identity(path) not in printed]
+        lying = [path for path in lying if (known := _identity(path)) is None or known[:2] not in printed]
     seen += lying
     seen += [path for path in files_written(run_folder, since, folder) if not _is_isoruns_own(path, run_folder)]
     if isinstance(packages, Mapping) and "trackio" in packages:
@@ -261,21 +261,27 @@ def _printed_to() -> set[tuple[int, int]]:
     isorun that handed this run to a cluster.
     """
     found: set[tuple[int, int]] = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended, or is another user's
-            is_tee = (process / "comm").read_bytes() == b"tee\n"
-            descriptors = (process / "fd").iterdir() if is_tee else (process / "fd" / "1", process / "fd" / "2")
-            found.update(known for path in descriptors if (known := _identity(path, only_regular=True)) is not None)
+    for process in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208  hundreds, at the end of every such run
+        descriptors = f"/proc/{process}/fd/"
+        opened = [known for name in "12" if (known := _identity(descriptors + name)) is not None]
+        if not opened:  # one of the system's own, or it has ended
+            continue
+        with suppress(OSError):
+            found.update(known[:2] for known in opened if known[2])
+            with open(f"/proc/{process}/comm", "rb", buffering=0) as comm:  # noqa: PTH123  as above
+                is_tee = comm.read() == b"tee\n"
+            names = os.listdir(descriptors) if is_tee else []  # noqa: PTH208  as above
+            found.update(known[:2] for name in names if (known := _identity(descriptors + name)) and known[2])
     return found
 
 
-def _identity(path: Path, *, only_regular: bool = False) -> tuple[int, int] | None:
-    """only_regular: None for what is no file that could be taken for a run's, such as a terminal or a pipe."""
+def _identity(path: str | Path) -> tuple[int, int, bool] | None:
+    """Device and inode, and whether it is a regular file: a terminal or a pipe could not be taken for a run's."""
     try:
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116  as above
     except OSError:
         return None
-    return None if only_regular and not stat.S_ISREG(status.st_mode) else (status.st_dev, status.st_ino)
+    return status.st_dev, status.st_ino, stat.S_ISREG(status.st_mode)
 
 
 def _trackio_folder(effective: Mapping[str, Any]) -> Path:

@@ -588,6 +588,7 @@ def watch(running: Running, output: Output, limit: float | None, tell_rows: Call
             deadline, timed_out = None, True
         if now >= tell_at:
             running.see_to_it()
+            output.take_in()
             tell_rows()
             tell_at = now + _ROWS_SECONDS
 

@@ -71,6 +71,7 @@ _OF_A_RANK: Final = ("rank", "local_rank", "world_size", "backend", "host")
 _MOST_RANKS: Final = 1024
 LAST_PRINTED: Final = "printed.json"
 MOST_WATCHED_ROWS: Final = 200
+_MOST_LOOKS_APART: Final = 5
 
 
 class HeldFolder:
@@ -491,6 +492,7 @@ _SHORTEST_SECRET: Final = 6
 # What may hold a secret is looked at whole: a line, or a block of a private key, up to this length.
 _LONGEST_PIECE: Final = 65_536
 _HELD_BACK: Final = 4_096
+_MOST_WAITING_BYTES: Final = 65_536
 
 LineConsumer = Callable[[str, float], None]
 
@@ -700,19 +702,36 @@ class LineSplitter:
 
 
 class Output:
-    """Takes what a run prints: into the log, and line by line as it was printed."""
+    """Takes what a run prints: into the log, and line by line as it was printed.
+
+    What was read waits until it is much, or `take_in` is called, about once a second: to begin with a line takes
+    several times as long as to go on with the next, since the training has had the processor's caches meanwhile.
+    """
 
     def __init__(self, log: BoundedLog, lines: LineSplitter) -> None:
         self._log = log
         self._lines = lines
+        self._waiting: list[tuple[bytes, float]] = []
+        self._waiting_bytes = 0
 
     def write(self, data: bytes, seconds: float) -> None:
         """Take the next bytes, read `seconds` after the run's start."""
-        self._log.write(data)
-        self._lines.write(data, seconds)
+        self._waiting.append((data, seconds))
+        self._waiting_bytes += len(data)
+        if self._waiting_bytes >= _MOST_WAITING_BYTES:
+            self.take_in()
+
+    def take_in(self) -> None:
+        """Pass on all that waits; each line has the time at which it was read."""
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        if waiting:
+            self._log.write(b"".join(data for data, _ in waiting))
+        for data, seconds in waiting:
+            self._lines.write(data, seconds)
 
     def close(self, seconds: float, *, whole: bool = True) -> None:
-        """Pass on a last line that has no end, if the run is whole. The log stays open."""
+        """Pass on what waits, and a last line that has no end, if the run is whole. The log stays open."""
+        self.take_in()
         self._lines.close(seconds, whole=whole)
 
 
@@ -720,7 +739,8 @@ class LiveRows:
     """What a run that is going on has logged or, where it logs nothing, printed.
 
     What it printed last is also left in its folder, from the second look on: whoever asks how far the run is has no
-    other way to see it, and a run that ends before is not worth a file.
+    other way to see it, and a run that ends before is not worth a file. The longer it goes on, the more looks pass
+    until it is left anew, up to five.
     """
 
     def __init__(self, folder: Path, printed: Callable[[], Mapping[str, Any]], secrets: Secrets) -> None:
@@ -730,6 +750,7 @@ class LiveRows:
         self._secrets = secrets
         self._logs = False
         self._looks = 0
+        self._leave_at_look = 2
         self._to_leave: Event = {}
 
     def rows(self) -> tuple[Event, ...]:
@@ -743,19 +764,19 @@ class LiveRows:
             named = {self._secrets.masked(name): spelled(value) for name, value in row["values"].items()}
             self._to_leave = {"kind": "row", **row, "values": named}
             rows = (self._to_leave,)
-        if self._looks > 1:
+        if self._to_leave and self._looks >= self._leave_at_look:
             self._leave()
         return rows
 
     def _leave(self) -> None:
         """Whole or not at all; a disk that is full takes nothing away but this."""
         row, self._to_leave = self._to_leave, {}
+        self._leave_at_look = self._looks + min(max(self._looks // 4, 1), _MOST_LOOKS_APART)
         path = self._folder / LAST_PRINTED
         with suppress(OSError):
-            if row:
-                # A link or a pipe that the training put there is neither followed nor waited for.
-                write_own(path.with_suffix(".new"), json.dumps(row) + "\n", os.O_NOFOLLOW | os.O_NONBLOCK)
-                path.with_suffix(".new").replace(path)
+            # A link or a pipe that the training put there is neither followed nor waited for.
+            write_own(path.with_suffix(".new"), json.dumps(row) + "\n", os.O_NOFOLLOW | os.O_NONBLOCK)
+            path.with_suffix(".new").replace(path)
 
     def close(self) -> None:
         """Let go of the files."""
