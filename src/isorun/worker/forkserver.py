@@ -28,7 +28,9 @@ from typing import Any, Callable, Mapping, NamedTuple, Sequence
 from . import levels, programs
 
 # What the worker loads late in a fresh process; children have it from the start.
-_OWN_PRELOAD = ("arrays", "fingerprint", "lifetime", "seedsource")
+_OWN_PRELOAD = ("arrays", "fingerprint", "leaving", "lifetime", "seedsource")
+# What finds out before the first fork what is the same for all children.
+_LOOKING_AHEAD = ("fingerprint", "lifetime", "seedsource", "usercode")
 _LOOK_AROUND_SECONDS = 1.0
 _LENGTH = struct.Struct("!I")
 _MAX_FILES = 8
@@ -115,8 +117,7 @@ def run(launch: Launch, files: Sequence[int], server: int) -> int:
 def _train(launch: Launch) -> None:
     from . import lifetime
 
-    os.environ.clear()
-    os.environ.update(launch.environment)
+    _have_variables(launch.environment)
     os.chdir(launch.folder)
     if launch.cpus:
         os.sched_setaffinity(0, launch.cpus)
@@ -125,6 +126,15 @@ def _train(launch: Launch) -> None:
     programs.present(launch.program)
     lifetime.start(warm=True)
     programs.execute(launch.program)
+
+
+def _have_variables(wanted: Mapping[str, str]) -> None:
+    """Those of the run in place of the server's, of which most are the same."""
+    for name in [name for name in os.environ if name not in wanted]:
+        del os.environ[name]
+    for name, value in wanted.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
 
 
 def _detach(server: int) -> None:
@@ -198,7 +208,7 @@ def main(descriptor: int) -> int:
     if hello is None:
         return 0
     send(connection, _preload(hello[0]))
-    return Server(connection).serve()
+    return Server(connection, has_frameworks=bool(hello[0]["preload"])).serve()
 
 
 def _preload(hello: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,7 +226,8 @@ def _preload(hello: Mapping[str, Any]) -> dict[str, Any]:
             importlib.import_module(name)
         except Exception as error:  # a broken import is the training's to show; here it only means no head start
             failed[name] = f"{type(error).__name__}: {error}"
-    importlib.import_module(".fingerprint", __package__).look_ahead()
+    for own in _LOOKING_AHEAD:
+        importlib.import_module(f".{own}", __package__).look_ahead()
     gc.collect()
     gc.freeze()
     return {"event": "ready", "pid": os.getpid(), "failed": failed, "threads": len(os.listdir("/proc/self/task"))}  # noqa: PTH208
@@ -225,8 +236,10 @@ def _preload(hello: Mapping[str, Any]) -> dict[str, Any]:
 class Server:
     """Forks, reaps and reports. One thread, one loop."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, has_frameworks: bool = False) -> None:
         self._connection = connection
+        # A framework may have more to do in the end than anybody knows: that is left to Python.
+        self._modules = None if has_frameworks else frozenset(sys.modules) - {"__main__"}
         self._executor = os.getppid()
         self._pid = os.getpid()
         self._children: dict[int, int] = {}
@@ -270,7 +283,10 @@ class Server:
             pid = os.fork()
         if pid == 0:
             self._forget()
-            return run(launch, files, self._pid)
+            code = run(launch, files, self._pid)
+            if code == 0 and self._modules is not None:
+                importlib.import_module(".leaving", __package__).leave(self._modules)
+            return code
         for file in files:
             os.close(file)
         self._children[pid] = message["id"]

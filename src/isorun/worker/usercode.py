@@ -105,8 +105,8 @@ def users_sources(
     too. folder: where the training was started, if that is known.
     """
     found = {str(script)} if script is not None else set()
-    for name, module in list(modules.items()):
-        file = str(getattr(module, "__file__", None) or "")
+    for name in modules.keys() - _of_server:
+        file = str(getattr(modules[name], "__file__", None) or "")
         if file.endswith(".py") and is_users_file(file) and not _is_part_of_library(name, modules):
             found.add(file)
     homes = [_prefix(str(home)) for home in (folder, script.parent if script is not None else None) if home is not None]
@@ -116,6 +116,16 @@ def users_sources(
     variables = (environ[name] for name in ("TMPDIR", "TEMP", "TMP") if environ.get(name))
     temporary = tuple(map(_prefix, (*_TEMPORARY, *variables)))
     return [Path(file) for file in sorted(found) if _is_kept(file, homes, caches, temporary)]
+
+
+# Modules that a fork server loaded, none of them the user's: only to touch them costs its children copies of memory.
+_of_server: set[str] = set()
+
+
+def look_ahead() -> None:
+    """In a fork server: know what all that it forks have loaded, and need not look at."""
+    _traces()
+    _of_server.update(name for name in sys.modules if name != "__main__")
 
 
 def _is_part_of_library(name: str, modules: Mapping[str, ModuleType]) -> bool:
