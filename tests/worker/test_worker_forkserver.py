@@ -38,25 +38,8 @@ def plain_server(tmp_path_factory) -> Iterator[ForkServer]:
     server.close()
 
 
-@pytest.fixture(scope="module")
-def server_without_frameworks(tmp_path_factory) -> Iterator[ForkServer]:
-    env = run_environment(tmp_path_factory.mktemp("none"), "default", None)
-    server = ForkServer(sys.executable, env, cpus=CPUS)
-    yield server
-    server.close()
-
-
 @pytest.fixture
 def warm(plain_server, tmp_path, kept_hashes) -> Warm:
-    return runs_on(plain_server, tmp_path, kept_hashes)
-
-
-@pytest.fixture
-def warm_without_frameworks(server_without_frameworks, tmp_path, kept_hashes) -> Warm:
-    return runs_on(server_without_frameworks, tmp_path, kept_hashes)
-
-
-def runs_on(server: ForkServer, tmp_path: Path, kept_hashes: str) -> Warm:
     count = iter(range(1000))
 
     def run(program: Program, level: str = "default", seed: int | None = None, request: dict | None = None) -> Trained:
@@ -64,7 +47,7 @@ def runs_on(server: ForkServer, tmp_path: Path, kept_hashes: str) -> Warm:
         folder.mkdir()
         (folder / "request.json").write_text(json.dumps(request or {"seed": seed}))
         env = {**run_environment(folder, level, seed), "ISORUN_CACHE": kept_hashes}
-        ended = launched(server, program, folder, tmp_path, env).wait(60)
+        ended = launched(plain_server, program, folder, tmp_path, env).wait(60)
         return Trained(ended.returncode, (folder / "stdout").read_text(), (folder / "stderr").read_text(), folder)
 
     return run
@@ -121,45 +104,18 @@ LEFTOVERS = {
 }
 
 
-@pytest.mark.parametrize("ending", [*ENDINGS.values(), *LEFTOVERS.values()], ids=[*ENDINGS.keys(), *LEFTOVERS.keys()])
-def test_a_child_that_lets_go_of_its_own_alone_ends_as_a_fresh_process_does(
-    warm_without_frameworks, train, tmp_path, ending
-):
+@pytest.mark.parametrize("ending", LEFTOVERS.values(), ids=LEFTOVERS.keys())
+def test_what_a_warm_child_leaves_goes_as_in_a_fresh_process(warm, train, tmp_path, ending):
     script, written = tmp_path / "train.py", tmp_path / "out.txt"
     (tmp_path / "mine.py").write_text("import os\nfile = open('out.txt', 'w')\nfile.write('of mine')\n")
     script.write_text(f"import os, signal, sys\n{ending}\n")
     fresh = train("train.py")
     expected = written.read_text() if written.exists() else ""
     written.unlink(missing_ok=True)
-    forked = warm_without_frameworks(Program("script", "train.py"))
+    forked = warm(Program("script", "train.py"))
     assert (forked.returncode, forked.stdout, forked.stderr) == (fresh.returncode, fresh.stdout, fresh.stderr)
     assert (written.read_text() if written.exists() else "") == expected
     assert bool(forked.of_kind("end")) == bool(fresh.of_kind("end"))
-
-
-SAY_LEFT = "lambda code: (os.write(1, b'left'), os._exit(code))"
-# In names of its own, so that it holds none of the training's.
-WATCHED_END = f"""
-import sys
-exec("import os, sys; sys.modules['isorun_worker.leaving']._exit = {SAY_LEFT}", {{}})
-"""
-
-
-@pytest.mark.parametrize(
-    ("ending", "said"),
-    [("", "left"), ("file = open('out.txt', 'w')", "left"), ("sys.exit(3)", ""), (LEFTOVERS["a compiled library"], "")],
-    ids=["nothing", "a file", "a failure", "a library"],
-)
-def test_what_the_server_loaded_is_left_alone_where_a_plain_training_ends_well(
-    warm_without_frameworks, tmp_path, ending, said
-):
-    (tmp_path / "train.py").write_text(f"{WATCHED_END}\n{ending}\n")
-    assert warm_without_frameworks(Program("script", "train.py")).stdout.removeprefix("[0.]\n") == said
-
-
-def test_with_frameworks_the_end_is_left_to_python(warm, tmp_path):
-    (tmp_path / "train.py").write_text(WATCHED_END)
-    assert warm(Program("script", "train.py")).stdout == ""
 
 
 SEEN = """

@@ -28,7 +28,7 @@ from typing import Any, Callable, Mapping, NamedTuple, Sequence
 from . import levels, programs
 
 # What the worker loads late in a fresh process; children have it from the start.
-_OWN_PRELOAD = ("arrays", "fingerprint", "leaving", "lifetime", "seedsource")
+_OWN_PRELOAD = ("arrays", "fingerprint", "lifetime", "seedsource")
 # What finds out before the first fork what is the same for all children.
 _LOOKING_AHEAD = ("fingerprint", "lifetime", "seedsource", "usercode")
 _LOOK_AROUND_SECONDS = 1.0
@@ -208,7 +208,7 @@ def main(descriptor: int) -> int:
     if hello is None:
         return 0
     send(connection, _preload(hello[0]))
-    return Server(connection, has_frameworks=bool(hello[0]["preload"])).serve()
+    return Server(connection).serve()
 
 
 def _preload(hello: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,10 +236,8 @@ def _preload(hello: Mapping[str, Any]) -> dict[str, Any]:
 class Server:
     """Forks, reaps and reports. One thread, one loop."""
 
-    def __init__(self, connection: socket.socket, has_frameworks: bool = False) -> None:
+    def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        # A framework may have more to do in the end than anybody knows: that is left to Python.
-        self._modules = None if has_frameworks else frozenset(sys.modules) - {"__main__"}
         self._executor = os.getppid()
         self._pid = os.getpid()
         self._children: dict[int, int] = {}
@@ -283,10 +281,7 @@ class Server:
             pid = os.fork()
         if pid == 0:
             self._forget()
-            code = run(launch, files, self._pid)
-            if code == 0 and self._modules is not None:
-                importlib.import_module(".leaving", __package__).leave(self._modules)
-            return code
+            return run(launch, files, self._pid)
         for file in files:
             os.close(file)
         self._children[pid] = message["id"]
