@@ -263,6 +263,8 @@ def harmless(text: str) -> str:
 
     Those are control and format characters, lone surrogates and unassigned ones; white space becomes a space.
     """
+    if text.isascii() and text.isprintable():  # as nearly all are
+        return text
     return "".join(_fit(char) for char in text)
 
 

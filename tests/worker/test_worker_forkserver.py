@@ -84,6 +84,40 @@ def test_a_warm_child_ends_as_a_fresh_process_does(warm, train, tmp_path, ending
     assert bool(forked.of_kind("end")) == bool(fresh.of_kind("end"))
 
 
+TOLD = "class Told:\n    def __del__(self):\n        os.write(1, b'gone ')\n"
+FAILS = "class Fails(str):\n    def __call__(self):\n        1 / 0\n"
+LEFTOVERS = {
+    "an object that is told": f"{TOLD}told = Told()",
+    "a cycle that is told": f"{TOLD}told = Told(); told.itself = told",
+    "told beneath an underscore": f"{TOLD}_told = Told(); other = Told()",
+    "told, and kept by the standard library": f"{TOLD}import json; json.told = Told()",
+    "told, and kept by sys": f"{TOLD}sys.told = Told()",
+    "a generator": "def g():\n    try:\n        yield\n    finally:\n        os.write(1, b'closed')\nx = g(); next(x)",
+    "its own output": "sys.stdout = open('out.txt', 'w'); print('whole')",
+    "an open file": "file = open('out.txt', 'w'); file.write('whole')",
+    "a file that the standard library keeps": "import json; json.f = open('out.txt', 'w'); json.f.write('x')",
+    "a daemon": "import threading, time; threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+    "an exit handler that fails": f"{FAILS}import atexit; atexit.register(Fails('it'))",
+    "output that nobody takes": "print('x', end=''); os.close(1)",
+    "a module of its own": "import mine",
+    "a compiled library": "import numpy; print(numpy.zeros(1))",
+}
+
+
+@pytest.mark.parametrize("ending", LEFTOVERS.values(), ids=LEFTOVERS.keys())
+def test_what_a_warm_child_leaves_goes_as_in_a_fresh_process(warm, train, tmp_path, ending):
+    script, written = tmp_path / "train.py", tmp_path / "out.txt"
+    (tmp_path / "mine.py").write_text("import os\nfile = open('out.txt', 'w')\nfile.write('of mine')\n")
+    script.write_text(f"import os, signal, sys\n{ending}\n")
+    fresh = train("train.py")
+    expected = written.read_text() if written.exists() else ""
+    written.unlink(missing_ok=True)
+    forked = warm(Program("script", "train.py"))
+    assert (forked.returncode, forked.stdout, forked.stderr) == (fresh.returncode, fresh.stdout, fresh.stderr)
+    assert (written.read_text() if written.exists() else "") == expected
+    assert bool(forked.of_kind("end")) == bool(fresh.of_kind("end"))
+
+
 SEEN = """
 import json, os, signal, sys
 m = sys.modules["__main__"]

@@ -272,3 +272,19 @@ def test_programs_named_in_the_repository_settings_are_not_run(repository):
     (repository / "train.py").write_text("print(2)\n")
     assert code_version(repository)["dirty"]
     assert not (repository / "sprung").exists()
+
+
+def test_a_fork_server_knows_what_none_that_it_forks_need_look_at(monkeypatch):
+    loaded = modules(
+        numbers=usercode.STANDARD_LIBRARY + "numbers.py",
+        library=f"{SITE}/library.py",
+        mine="/home/me/mine.py",
+        isorun__zoo__of_a_paper=usercode.ISORUN + "zoo/of_a_paper.py",
+    )
+    loaded["__main__"] = loaded["numbers"]
+    known = set()
+    with monkeypatch.context() as patched:
+        patched.setattr(usercode, "_of_server", known)
+        patched.setattr(usercode.sys, "modules", loaded)
+        usercode.look_ahead()
+    assert known == {"numbers", "library"}

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import atexit
 import fcntl
+import functools
 import hashlib
 import itertools
 import os
@@ -44,6 +45,7 @@ from isorun.study import Environment
 from isorun.study.records import RunRecord
 
 __all__ = [
+    "DEVICE_VARIABLES",
     "MOST_BYTES",
     "STDIN",
     "Devices",
@@ -62,6 +64,8 @@ __all__ = [
 
 _TOPOLOGY: Final = Path("/sys/devices/system/cpu")
 _CUDA, _HIP, _ROCR = "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"
+DEVICE_VARIABLES: Final = (_CUDA, _HIP, _ROCR)
+"""Those that say which devices a process sees, the first that is set before the others."""
 _ROCM_KIND: Final = "rocm"
 _NO_DEVICE: Final = "-1"
 _ASK_SECONDS: Final = 20.0
@@ -247,7 +251,7 @@ def visible_devices(environment: Mapping[str, str], *, detect: bool = True) -> V
 
     No framework is asked: importing one takes seconds and may open the device.
     """
-    for variable in (_CUDA, _HIP, _ROCR):
+    for variable in DEVICE_VARIABLES:
         if variable in environment:
             kind = "cuda" if variable == _CUDA else _ROCM_KIND
             return Visible(_listed(environment[variable]), kind, variable)
@@ -320,6 +324,7 @@ def usable_cpus() -> tuple[int, ...]:
     return tuple(sorted(os.sched_getaffinity(0), key=lambda cpu: (*_core(cpu), cpu)))
 
 
+@functools.cache
 def _core(cpu: int) -> tuple[int, int]:
     topology = _TOPOLOGY / f"cpu{cpu}" / "topology"
     try:

@@ -64,9 +64,10 @@ class Inbox:
         with reported("listing the inbox", self.folder):
             names = self._files.names(self.folder)
         ids = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
+        if cell_ids is not None:
+            ids = [run_id for run_id in ids if run_id.rpartition("-")[0] in cell_ids]
         places = {run_id: place for run_id in ids if (place := cell_of(run_id))}
-        wanted = [run_id for run_id, (cell_id, _) in places.items() if cell_ids is None or cell_id in cell_ids]
-        return sorted(wanted, key=places.__getitem__)
+        return sorted(places, key=places.__getitem__)
 
     def read(self, run_id: str) -> Envelope | DamagedFile | None:
         """The waiting record, or what is wrong with its file; None when it was packed in the meantime."""

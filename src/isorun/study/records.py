@@ -508,9 +508,9 @@ def sealed(record: RunRecord) -> tuple[list[bytes], bytes]:
 
 def sealed_and_gzipped(record: RunRecord) -> Iterator[bytes]:
     """The record as a run's folder keeps it, in pieces, of which one is in memory at a time."""
-    stream = zlib.compressobj(level=1, wbits=31)
-    yield stream.compress(_start_of_envelope(record_digest(record)))
-    yield from map(stream.compress, _canonical_pieces(record))
+    stream, fields = zlib.compressobj(level=1, wbits=31), canonical_fields(record)
+    yield stream.compress(_start_of_envelope(record_digest(record, fields)))
+    yield from map(stream.compress, _canonical_pieces(record, fields))
     yield stream.compress(_END) + stream.flush()
 
 

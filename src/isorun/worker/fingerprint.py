@@ -123,7 +123,7 @@ def _script(script: Path | None) -> dict[str, Any] | None:
 def look_ahead() -> None:
     """In a fork server: find out what is the same for all that it forks, so that they need not, one by one."""
     secrets = functools.partial(secret_values, os.environ)
-    for part in (secrets, _platform, _cpu_model, imported_packages, _math_library_names):
+    for part in (secrets, _python, _platform, _cpu, imported_packages, _math_library_names, _loaded_files):
         _attempt(part)
     Cache("library-hashes")
 
@@ -136,15 +136,15 @@ def _math_library_names() -> Pattern[str]:
 def loaded_math_libraries() -> list[dict[str, Any]]:
     """Name, size and SHA-256 of each math library that is really loaded: package versions do not tell them apart."""
     hashes, named = Cache("library-hashes"), _math_library_names()
-    found = [_description(path, hashes) for path in _loaded_files() if named.search(path.name)]
+    found = [_description(Path(name), hashes) for name in _loaded_files() if named.search(os.path.basename(name))]  # noqa: PTH119
     hashes.save()
     return sorted(found, key=lambda library: (library["name"], library["sha256"]))
 
 
-def _loaded_files() -> set[Path]:
+def _loaded_files() -> set[str]:
     maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     names = {line.split(maxsplit=5)[5] for line in maps.splitlines() if ".so" in line}
-    return {Path(name) for name in names if name.startswith("/") and not name.endswith("(deleted)")}
+    return {name for name in names if name.startswith("/") and not name.endswith("(deleted)")}
 
 
 def _description(path: Path, hashes: Cache) -> dict[str, Any]:
@@ -172,8 +172,8 @@ def imported_packages() -> dict[str, str]:
     versions: dict[str, str] = {}
     for entry in dict.fromkeys(sys.path):
         for information, modules in _installed_in(entry or ".", cache).items():
-            match = _FOLDER.match(information)
-            if match is not None and not imported.isdisjoint(modules):
+            match = None if imported.isdisjoint(modules) else _FOLDER.match(information)
+            if match is not None:
                 versions.setdefault(match["name"].lower().replace("_", "-"), match["version"])
     cache.save()
     return dict(sorted(versions.items()))
@@ -184,15 +184,21 @@ def _installed_in(folder: str, cache: Cache) -> dict[str, list[str]]:
     path = os.path.abspath(folder)  # noqa: PTH100  entries may be zip files or missing
     try:
         stamp = str(os.stat(path).st_mtime_ns)  # noqa: PTH116  as above
-        known = cache.get(path, stamp)
+        known = {} if _without_any.get(path) == stamp else cache.get(path, stamp)
         if not isinstance(known, dict):
             names = sorted(os.listdir(path))  # noqa: PTH208  thousands of names
             known = {name: _modules_of(Path(path) / name) for name in names if _FOLDER.match(name)}
             if known:  # a training's own folder has none, and changes with every file that a run leaves there
                 cache.put(path, stamp, known)
+            else:
+                _without_any[path] = stamp
     except OSError:
         return {}
     return known
+
+
+# Folders of modules without a distribution, such as the standard library's, as they were when this process looked.
+_without_any: dict[str, str] = {}
 
 
 def _modules_of(information: Path) -> list[str]:

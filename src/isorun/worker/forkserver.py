@@ -29,6 +29,8 @@ from . import levels, programs
 
 # What the worker loads late in a fresh process; children have it from the start.
 _OWN_PRELOAD = ("arrays", "fingerprint", "lifetime", "seedsource")
+# What finds out before the first fork what is the same for all children.
+_LOOKING_AHEAD = ("fingerprint", "lifetime", "seedsource", "usercode")
 _LOOK_AROUND_SECONDS = 1.0
 _LENGTH = struct.Struct("!I")
 _MAX_FILES = 8
@@ -115,8 +117,7 @@ def run(launch: Launch, files: Sequence[int], server: int) -> int:
 def _train(launch: Launch) -> None:
     from . import lifetime
 
-    os.environ.clear()
-    os.environ.update(launch.environment)
+    _have_variables(launch.environment)
     os.chdir(launch.folder)
     if launch.cpus:
         os.sched_setaffinity(0, launch.cpus)
@@ -125,6 +126,15 @@ def _train(launch: Launch) -> None:
     programs.present(launch.program)
     lifetime.start(warm=True)
     programs.execute(launch.program)
+
+
+def _have_variables(wanted: Mapping[str, str]) -> None:
+    """Those of the run in place of the server's, of which most are the same."""
+    for name in [name for name in os.environ if name not in wanted]:
+        del os.environ[name]
+    for name, value in wanted.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
 
 
 def _detach(server: int) -> None:
@@ -216,7 +226,8 @@ def _preload(hello: Mapping[str, Any]) -> dict[str, Any]:
             importlib.import_module(name)
         except Exception as error:  # a broken import is the training's to show; here it only means no head start
             failed[name] = f"{type(error).__name__}: {error}"
-    importlib.import_module(".fingerprint", __package__).look_ahead()
+    for own in _LOOKING_AHEAD:
+        importlib.import_module(f".{own}", __package__).look_ahead()
     gc.collect()
     gc.freeze()
     return {"event": "ready", "pid": os.getpid(), "failed": failed, "threads": len(os.listdir("/proc/self/task"))}  # noqa: PTH208

@@ -6,6 +6,7 @@ run's fingerprint records what was in force.
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 from typing import FrozenSet, Mapping, NamedTuple
@@ -129,6 +130,7 @@ def this_cpu_flags() -> FrozenSet[str]:
     return frozenset(flags.partition(":")[2].split())
 
 
+@functools.lru_cache(maxsize=None)
 def site_folder() -> Path:
     """The folder that leads PYTHONPATH in a training process; it also holds the launcher."""
     return Path(__file__).resolve().parent / "site"

@@ -205,6 +205,11 @@ def reach_when_imported() -> None:
     watcher.install()
 
 
+def look_ahead() -> None:
+    """In a fork server: do once what comes to the same in all children, and leaves no trace."""
+    Recorder(Path(os.devnull))
+
+
 class Closer:
     """The worker's last work, after the training's own exit handlers: digests, seeds, environment, end.
 

@@ -5,7 +5,6 @@ Nothing here raises into the training: a value that cannot be recorded becomes a
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import numbers
@@ -542,7 +541,6 @@ def report(folder: Path, doing: str, error: BaseException) -> None:
 def guarded(folder: Path, doing: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, with its errors reported instead of raised."""
 
-    @functools.wraps(function)
     def safe(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)

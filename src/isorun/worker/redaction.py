@@ -121,6 +121,7 @@ _SHORTEST_SECRET = 6
 _SHORTEST_PRINTED = 8
 _SHORTEST_SHAPE = 12
 _MOST_PASSES = 4
+_SHORT = 120
 
 _ORDINARY_VALUE = _Lazy(
     r"(?i)true|false|none|null|yes|no|on|off|auto|default|disabled|enabled|anonymous|required|missing|invalid|unset",
@@ -346,6 +347,15 @@ def without_secrets(text: str) -> str:
 
 
 def _without_shapes(text: str) -> str:
+    return _short_without_shapes(text) if len(text) <= _SHORT else _looked_through(text)
+
+
+@functools.lru_cache(maxsize=1024)  # the words of commands, and lines that all runs of a study print
+def _short_without_shapes(text: str) -> str:
+    return _looked_through(text)
+
+
+def _looked_through(text: str) -> str:
     if "://" in text and "@" in text:
         text = _URL_LOGIN.sub(_login_replacement, text)
     for start in _SURE_STARTS + _LIKELY_STARTS:

@@ -17,7 +17,7 @@ from typing import Any, Iterable, Iterator, NamedTuple, Pattern
 
 from . import frameworks
 from .fingerprint import Cache
-from .usercode import variables_asked_for
+from .usercode import started_in, variables_asked_for
 
 MAX_SOURCE_BYTES = 2 * 2**20
 _SEED_KEYWORDS = ("random_state", "seed", "random_seed")
@@ -85,10 +85,17 @@ def facts_of(paths: Iterable[Path], folder: Path | None, origin: Path | None = N
     return {path: facts for path, facts in found.items() if facts is not None}
 
 
+@functools.lru_cache(maxsize=None)
 def _rules() -> str:
-    """Another isorun may find other things in the same file."""
+    """Another isorun may find other things in the same file; this process has the rules that it loaded."""
     newest = max(path.stat().st_mtime_ns for path in _RULES)
     return f"{len(_RULES)}-{newest}"
+
+
+def look_ahead() -> None:
+    """In a fork server: find out what is the same for all that it forks, so that they need not, one by one."""
+    facts_of((), started_in())
+    _telling()
 
 
 def _original(path: Path, folder: Path | None, origin: Path | None) -> Path:

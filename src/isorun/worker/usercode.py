@@ -106,13 +106,13 @@ def users_sources(
     """
     found = {str(script)} if script is not None else set()
     below_library: dict[str, bool] = {}
-    for name, module in list(modules.items()):
+    for name in modules.keys() - _of_server:
         parent, dot, _ = name.partition(".")
         if dot and parent not in below_library:
             below_library[parent] = _is_library(modules.get(parent))
         if dot and below_library[parent]:  # most of thousands: these are not looked at one by one
             continue
-        file = str(getattr(module, "__file__", None) or "")
+        file = _file_of(modules[name])
         if file.endswith(".py") and is_users_file(file):
             found.add(file)
     homes = [_prefix(str(home)) for home in (folder, script.parent if script is not None else None) if home is not None]
@@ -124,13 +124,35 @@ def users_sources(
     return [Path(file) for file in sorted(found) if _is_kept(file, homes, caches, temporary)]
 
 
+# Modules that a fork server loaded and that are not the user's: to touch them costs its children copies of memory.
+_of_server: set[str] = set()
+
+
+def look_ahead() -> None:
+    """In a fork server: know what all that it forks have loaded, and need not look at."""
+    _traces()
+    others = (name for name, module in sys.modules.items() if _is_never_users(_file_of(module)))
+    _of_server.update(name for name in others if name != "__main__")
+
+
+def _is_never_users(file: str) -> bool:
+    """Whether it is not the user's, whatever is run: a training that comes with isorun is, where it is run."""
+    if file.startswith(ISORUN):
+        return file.startswith(_WORKER)
+    return not file or not _is_outside_libraries(file)
+
+
 def _is_library(module: ModuleType | None) -> bool:
     """Whether a module is one of an installed library; what stands below it is none of the user's.
 
     So is what torch's compiler loads.
     """
-    file = str(getattr(module, "__file__", None) or "")
+    file = _file_of(module)
     return bool(file) and not is_users_file(file)
+
+
+def _file_of(module: ModuleType | None) -> str:
+    return str(getattr(module, "__file__", None) or "")
 
 
 def _is_kept(file: str, homes: Sequence[str], caches: tuple[str, ...], temporary: tuple[str, ...]) -> bool:

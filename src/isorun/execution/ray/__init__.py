@@ -118,11 +118,16 @@ class RayExecutor(AbstractExecutor):
             settings = {
                 "address": address,
                 "patience": max(left, 0.0),
-                "marker": self._marker,
+                "board": self._board,
                 "grace": self._grace,
                 "temporary": str(self._temporary),
             }
             self._links.append(Link(settings, self._hear, self._hear_end_of_link))
+
+    @property
+    def _board(self) -> str:
+        """What the actor is called that runs tell things to while they last."""
+        return f"isorun-{self._marker}"
 
     @property
     def _link(self) -> Link:
@@ -196,14 +201,15 @@ class RayExecutor(AbstractExecutor):
             "job": held.job.to_json(),
             "runs": str(self._runs),
             "marker": self._marker,
+            "board": self._board,
             "launch": self._launch,
             "grace": self._grace,
             "cpus": needs.cpus,
             "gpus": needs.gpus,
         }
         held.sent_at = time.monotonic()
-        order = {"do": "submit", "run_id": run_id, "needs": needs.to_json(), "without": held.without, "errand": errand}
-        self._link.send(order)
+        order = {"do": "submit", "run_id": run_id, "needs": needs.to_json(), "without": held.without}
+        self._link.send(order, json.dumps(errand).encode())
         if not self._told_of_cluster:
             self._told_of_cluster = True
             held.tell(Preparing(run_id, str(self._cluster)))
@@ -291,7 +297,7 @@ class RayExecutor(AbstractExecutor):
             held.tell(event)
 
     def _hear_answer(self, run_id: str, message: Mapping[str, Any], body: bytes) -> None:
-        answer = message["answer"]
+        answer = json.loads(message["answer"])
         if "refused" in answer:
             self._refuse(run_id, answer["node"], ExecutionError(**answer["refused"]))
             return

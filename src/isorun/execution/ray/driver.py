@@ -8,6 +8,7 @@ file is `__main__`, so that a node without isorun, or with another, can say so.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import queue
@@ -58,7 +59,7 @@ class _Driver:
         self._sent: dict[str, _Sent] = {}
         self._kinds: dict[tuple[float, float, float, tuple[str, ...]], Any] = {}
         self._board: Any = None
-        self._board_name = f"isorun-{asked['marker']}"
+        self._board_name = asked["board"]
         self._leaving = False
 
     def connect(self) -> None:
@@ -96,14 +97,13 @@ class _Driver:
 
     def _read_orders(self) -> None:
         while order := self._frames.receive():
-            message, _ = order
-            self._news.put(lambda message=message: self._follow(message))  # type: ignore[misc]
+            self._news.put(functools.partial(self._follow, *order))
         os._exit(0)  # isorun has gone, or is done with us
 
-    def _follow(self, order: Mapping[str, Any]) -> None:
+    def _follow(self, order: Mapping[str, Any], body: bytes) -> None:
         match order["do"]:
             case "submit":
-                self._submit(order["run_id"], order["needs"], order["without"], order["errand"])
+                self._submit(order["run_id"], order["needs"], order["without"], body.decode())
             case "stop":
                 self._stop(order["run_id"])
             case "look":
@@ -111,9 +111,8 @@ class _Driver:
             case "leave":
                 self._leaving = True
 
-    def _submit(
-        self, run_id: str, needs: Mapping[str, float], without: Sequence[str], errand: Mapping[str, Any]
-    ) -> None:
+    def _submit(self, run_id: str, needs: Mapping[str, float], without: Sequence[str], errand: str) -> None:
+        """Hand a job to Ray. The errand is JSON that nobody on the way to the node reads."""
         key = (needs["cpus"], needs["gpus"], needs["memory"], tuple(without))
         if key not in self._kinds:
             asked = {"num_cpus": needs["cpus"], "num_gpus": needs["gpus"], "memory": needs["memory"] or None}
@@ -121,9 +120,8 @@ class _Driver:
                 asked["scheduling_strategy"] = _anywhere_but(without)
             task = self._ray.remote(isorun_run)
             self._kinds[key] = task.options(name="isorun run", max_retries=0, **asked)
-        text = json.dumps({**errand, "board": self._board_name})
         try:
-            reference = self._kinds[key].remote(text, isorun.__version__)
+            reference = self._kinds[key].remote(errand, isorun.__version__)
         except Exception as error:
             self._lost(run_id, error)
             return
@@ -145,7 +143,7 @@ class _Driver:
             else:
                 self._lost(run_id, error)
             return
-        message = {"say": "answer", "run_id": run_id, "answer": json.loads(said), "record": len(record)}
+        message = {"say": "answer", "run_id": run_id, "answer": said, "record": len(record)}
         sizes = [(name, len(content)) for name, content in files.items()]
         self._frames.send({**message, "files": sizes}, b"".join((record, *files.values())))
 
@@ -304,8 +302,7 @@ def isorun_run(text: str, version: str) -> tuple[str, bytes, dict[str, bytes]]:
         if there == version:
             from isorun.execution.ray.node import serve  # noqa: PLC0415
 
-            said, record, files = serve(text)
-            return json.dumps({**json.loads(said), "node": node}), record, files
+            return serve(text, node)
         found = f"isorun {there}"
     except ImportError as error:
         found = f"{type(error).__name__}: {error}"

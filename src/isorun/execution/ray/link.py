@@ -64,10 +64,10 @@ class Link:
         self.send({"do": "connect", **settings})
         self._hearer.start()
 
-    def send(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
         """Tell the driver something; where it has ended, that is told to whoever hears."""
         with suppress(OSError):
-            self._frames.send(message)
+            self._frames.send(message, body)
 
     def _hear(self) -> None:
         try:

@@ -8,6 +8,7 @@ dies, or the node's raylet and with it the worker, the keeper of the run ends ev
 from __future__ import annotations
 
 import fcntl
+import functools
 import json
 import os
 import queue
@@ -24,7 +25,7 @@ from isorun.environments.interpreter import check_command
 from isorun.errors import ExecutionError, IsorunError
 from isorun.execution import Event, Job, event_to_json
 from isorun.execution.carrying import Workbench, Workshop, carry_out, new_folder
-from isorun.execution.resources import Devices, usable_cpus
+from isorun.execution.resources import DEVICE_VARIABLES, Devices, usable_cpus
 from isorun.study import Environment
 from isorun.study.records import RunRecord, sealed
 from isorun.worker.runfolder import make_own_folder
@@ -46,12 +47,15 @@ _OF_RAY: Final = ("OMP_NUM_THREADS", "PYTHONBREAKPOINT", "PYTHONUNBUFFERED")
 _workshops: dict[tuple[str, float], Workshop] = {}
 
 
-def serve(text: str) -> Answer:
-    """Carry out the job of an errand. What the task is cancelled for is a run that is asked to stop, and its record."""
+def serve(text: str, node: str) -> Answer:
+    """Carry out the job of an errand on this node.
+
+    What the task is cancelled for is a run that is asked to stop, and its record.
+    """
     errand: _Errand | None = None
     while True:
         try:
-            errand = errand or _Errand(json.loads(text))
+            errand = errand or _Errand(json.loads(text), node)
             return errand.answer()
         except KeyboardInterrupt:
             if errand is None:
@@ -59,7 +63,7 @@ def serve(text: str) -> Answer:
             errand.stop()
         except (IsorunError, OSError) as error:  # of the place where a run would be, before it began
             told = error if isinstance(error, IsorunError) else _as_told("no run can begin here", error)
-            return _refused(_parts(told))
+            return _refused(_parts(told), node)
 
 
 def look_around(text: str) -> str:
@@ -95,8 +99,8 @@ def _parts(error: IsorunError) -> dict[str, str]:
 class _Errand:
     """One job: a thread carries it out, and the main thread reports and hears when Ray cancels the task."""
 
-    def __init__(self, asked: Mapping[str, Any]) -> None:
-        self._asked = asked
+    def __init__(self, asked: Mapping[str, Any], node: str) -> None:
+        self._asked, self._node = asked, node
         self._job = Job.from_json(asked["job"])
         self._shared = (Path(asked["runs"]) / asked["marker"]).is_file()
         runs = Path(asked["runs"]) if self._shared else _own_place() / "runs"
@@ -135,9 +139,10 @@ class _Errand:
         try:
             answer = self._ended(self._record())
         except IsorunError as error:
-            answer = _refused(_parts(error))
+            answer = _refused(_parts(error), self._node)
         except Exception as error:
-            answer = _refused(_parts(_as_told(f"the run {self._job.run_id} could not be carried out", error)))
+            told = _as_told(f"the run {self._job.run_id} could not be carried out", error)
+            answer = _refused(_parts(told), self._node)
         self._workshop.forget(self._job.run_id)
         self._answers.put(answer)
 
@@ -148,7 +153,8 @@ class _Errand:
         for name in _OF_RAY:
             if name not in _variables_of_raylet():
                 os.environ.pop(name, None)
-        devices = Devices("auto" if self._asked["gpus"] else "none")
+        said = (os.environ.get(name) for name in DEVICE_VARIABLES)
+        devices = _devices("auto" if self._asked["gpus"] else "none", *said)
         devices.check_device(self._job.environment.switches.get("device", ""))
         with ExitStack() as lent:
             seen = lent.enter_context(devices.lend(self._job.resources.devices, self._job.environment.variables))
@@ -159,16 +165,22 @@ class _Errand:
         files, left = ({}, []) if self._shared else _collected(self._folder)
         if not self._shared and not left:
             shutil.rmtree(self._folder, ignore_errors=True)
-        ended = {"ended": self._shared, "left": left, "events": self._events}
+        ended = {"ended": self._shared, "left": left, "events": self._events, "node": self._node}
         return json.dumps(ended), b"".join(sealed(record)[0]), files
+
+
+@functools.lru_cache(maxsize=16)
+def _devices(asked: str, *_said: str | None) -> Devices:
+    """Those of this node as the variables name them, which Ray sets for a task: drivers are asked once for each."""
+    return Devices(asked)
 
 
 def _as_told(what: str, error: Exception) -> ExecutionError:
     return ExecutionError(what, found=f"{type(error).__name__}: {error}")
 
 
-def _refused(parts: Mapping[str, str]) -> Answer:
-    return json.dumps({"refused": parts}), b"", {}
+def _refused(parts: Mapping[str, str], node: str) -> Answer:
+    return json.dumps({"refused": parts, "node": node}), b"", {}
 
 
 def _workshop(launch: str, grace: float) -> Workshop:
