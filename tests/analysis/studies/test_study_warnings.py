@@ -43,8 +43,22 @@ def test_a_sound_study_has_no_warnings(study, records):
     assert warnings_of(study, records) == {}
 
 
+def seeded_itself(records, seed_of):
+    """The records with a seed of the training's own in each run at default: seed_of says which, by the run's number."""
+    return [
+        replace(record, seeded=(Seeded("torch.manual_seed", str(seed_of(number)), "train.py:17"),))
+        if record.cell.level is Level.DEFAULT
+        else record
+        for number, record in enumerate(records)
+    ]
+
+
+def test_a_seed_that_is_another_in_every_run_is_no_shared_part(study, records):
+    assert warnings_of(study, seeded_itself(records, lambda number: 1_763_450_000_000 + number)) == {}
+
+
 def test_a_seed_fixed_by_the_script_makes_default_runs_dependent(study, records):
-    seeded = changed(records, Level.DEFAULT, seeded=(Seeded("torch.manual_seed", "42", "train.py:17"),))
+    seeded = seeded_itself(records, lambda number: 42)
     warning = warnings_of(study, seeded)["default-not-independent"]
     assert "torch.manual_seed(42) at train.py:17" in warning.message
     assert warning.groups == ("LeNet at level default",)
