@@ -58,7 +58,7 @@ def test_a_seed_that_is_another_in_every_run_is_no_shared_part(study, records):
 
 
 def test_a_seed_fixed_by_the_script_makes_default_runs_dependent(study, records):
-    seeded = seeded_itself(records, lambda number: 42)
+    seeded = seeded_itself(records, lambda _number: 42)
     warning = warnings_of(study, seeded)["default-not-independent"]
     assert "torch.manual_seed(42) at train.py:17" in warning.message
     assert warning.groups == ("LeNet at level default",)

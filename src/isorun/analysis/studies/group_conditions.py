@@ -144,7 +144,9 @@ def _seed_fixed_in_part(key: GroupKey, records: Sequence[RunRecord], units: RunU
     """A constant in the training that did not make runs alike: a data split, perhaps, or an order of batches."""
     if units.merges or key.level is not Level.DEFAULT:
         return
-    constants = {record.run_id: {(one.call, one.value): one for one in record.seeded if not one.replaced} for record in records}
+    constants = {
+        record.run_id: {(one.call, one.value): one for one in record.seeded if not one.replaced} for record in records
+    }
     having = Counter(drawn for of_run in constants.values() for drawn in of_run)
     # A seed that each run gives another value, such as one made of the time, is no shared part.
     shared = {drawn for drawn, runs in having.items() if runs > 1 or len(records) == 1}
