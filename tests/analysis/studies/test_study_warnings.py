@@ -543,3 +543,13 @@ def test_each_note_that_is_told_at_once_is_one_that_the_end_of_runs_looks_for(st
     codes = re.findall(r'(?:_of_notes\(\s*|_noted\(records, )"([a-z-]+)"', checks)
     noted = replace(records[0], notes=tuple(Note(code, "as noted") for code in codes))
     assert {condition.code for condition in told_at_once(study, [noted])} == workflow._TOLD_AT_ONCE
+
+
+def test_a_script_that_starts_the_one_that_trains_was_not_edited(study, records):
+    def wrapped(record):
+        script = next((word for word in record.cell.command if word.endswith(".py")), "launch.py")
+        given = {"requested": {"given_files": [{"path": script, "sha256": "aa"}]}}
+        cell = replace(record.cell, command=("python", script))
+        return replace(record, cell=cell, environment={**record.environment, **given}, code={"script_sha256": "bb"})
+
+    assert "code-differs" not in warnings_of(study, [wrapped(record) for record in records])
