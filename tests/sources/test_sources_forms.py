@@ -10,6 +10,21 @@ import pytest
 from isorun.sources.lines import scan_text
 
 FORMS = [
+    ("loss = 0.5 * mse + 0.5 * kl", {}),
+    ("total_loss = 0.3 + 0.5 = 0.8", {}),
+    ("accuracy: 0.9 x 100", {}),
+    ("val_acc: 0.91 * best", {"val_acc": 0.91}),
+    ("+ python train.py --loss 0.3 --val-acc=5", {}),
+    ("--Test acc: 0.91", {"test_acc": 0.91}),
+    ("std of acc: 0.02", {}),
+    ("Standard deviation of accuracy on the test set: 0.02", {}),
+    ("gap between train and val acc: 0.1", {}),
+    ("improvement in val_loss 0.01", {}),
+    ("acc_steps: 8 grad_acc: 4", {}),
+    ("kl_beta: 0.2 entropy_coeff: 0.01 error_tolerance: 0.001", {}),
+    ("return code: 0 error code: 3 cache hits: 55", {}),
+    ('{"config": {"loss": 3}, "run": {"params": {"score": 4}}, "test_acc": 0.9}', {"test_acc": 0.9}),
+    ("val_acc： 0.91", {"val_acc": 0.91}),
     ("val_acc: 0.98", {"val_acc": 0.98}),
     ("loss=0.1", {"loss": 0.1}),
     ("loss = 1e-05, mae = -0.5", {"loss": 1e-05, "mae": -0.5}),

@@ -312,6 +312,24 @@ def test_folds_in_numbered_folders_are_not_taken_for_one_training(tmp_path):
     assert not relied(tmp_path).series
 
 
+def test_an_option_that_would_read_several_files_is_offered_for_none_of_them(tmp_path):
+    for fold, value in ((1, 0.6), (2, 0.5)):
+        put(tmp_path, f"fold{fold}/metrics.csv", f"epoch,acc\n0,0.1\n1,{value}\n")
+    assert [file.option for file in looked(tmp_path)] == ["--file fold1/metrics.csv", "--file fold2/metrics.csv"]
+
+
+def test_a_table_whose_last_rows_cannot_be_read_is_offered_and_not_relied_on(tmp_path):
+    put(tmp_path, "metrics.csv", "epoch,loss,acc\n0,0.5,0.1\n1,0.4\n2,0.3,0.4,0.9\n")
+    found = relied(tmp_path)
+    assert values(found) == {}
+    assert "2 cells under 3 names" in next(note.message for note in found.notes if note.code == "files.offered")
+
+
+def test_what_was_to_be_reached_or_set_is_no_result(tmp_path):
+    put(tmp_path, "results.json", '{"target_accuracy": 0.95, "config": {"loss": 3}, "accuracy": 0.9}')
+    assert values(relied(tmp_path)) == {"accuracy": [0.9]}
+
+
 def test_single_precision_is_no_disagreement(tmp_path):
     exact = 0.123456789
     [single] = struct.unpack("<f", struct.pack("<f", exact))

@@ -44,6 +44,33 @@ def test_a_task_draws_the_same_whichever_process_has_it(train, tmp_path):
     assert 2 <= len(runs[0].run.others) <= 8
 
 
+def test_a_task_of_threads_draws_the_same_whichever_thread_has_it(train, tmp_path):
+    code = """
+import sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+def drawn(number):
+    time.sleep(0.02 if number == int(sys.argv[1]) else 0)  # another order in another run
+    return np.random.default_rng().random(), np.random.default_rng().random()
+def handed_over():
+    with ThreadPoolExecutor(2) as pool:
+        print(list(pool.map(drawn, range(5))))
+handed_over()
+handed_over()
+other = threading.Thread(target=handed_over)
+other.start()
+other.join()
+with ThreadPoolExecutor(2) as outer:
+    print([each.result() for each in outer.map(lambda number: ThreadPoolExecutor(1).submit(drawn, number), range(5))])
+"""
+    (tmp_path / "train.py").write_text(code)
+    runs = [train("train.py", slow, level="fixed-seed", seed=3) for slow in ("0", "1", "9")]
+    assert runs[0].returncode == 0, runs[0].stderr
+    assert runs[0].stdout == runs[1].stdout == runs[2].stdout
+    numbers = [word for word in runs[0].stdout.translate(str.maketrans("[](),", "     ")).split() if "." in word]
+    assert len(set(numbers)) == len(numbers) == 4 * 5 * 2
+
+
 def test_a_seed_of_the_trainings_own_stays_in_its_pools(train, tmp_path):
     code = """
 import multiprocessing as mp, random

@@ -104,6 +104,13 @@ _STOP_WORDS = word_set(
     """with at of the is was got reached and to in on for from by after before than over improved decreased increased
     saved saving until since per into achieved had has"""
 )
+# "std of acc: 0.02", "gap between train and val acc: 0.1": said of a metric, and none of its values.
+_SAID_OF_IT = re.compile(
+    r"\b(?:std|stdev|sd|dev|deviation|variance|change|difference|drop|gain|improvement|increase|decrease|reduction|gap|ratio"
+    r"|threshold|weight|number) (?:of|in|between) ",
+    re.IGNORECASE,
+)
+_OPTION = re.compile(r"(?<!\S)--[A-Za-z][\w-]*$")  # "--loss 0.3": what a command was given
 _WORD = re.compile(r"[^\W\d_]\w*")
 _MOST_WORDS = 4
 _WHOLE_BAR = 100
@@ -182,7 +189,10 @@ def _named(text: str, split: str) -> Label:
     without_unit = _PERCENT_UNIT.sub("", body)
     average = _AVERAGE.search(without_unit)
     without_unit = without_unit[: average.start()] if average else without_unit
-    words = _words(_BREAK.split(without_unit.strip().strip("\"'"))[-1], separated=bool(sign))
+    chunk = _BREAK.split(without_unit.strip().strip("\"'"))[-1]
+    if _SAID_OF_IT.search(chunk) or (sign in {"", "="} and _OPTION.search(chunk)):
+        return Label(Role.NOTHING, split=split)
+    words = _words(chunk, separated=bool(sign))
     if not words or all(word.lower() in SPLITS for word in words):
         counts_epochs = _EPOCHS.search(text.lower()) is not None
         unread = next(filter(is_metric, _WORD.findall(body.lower())), "") if sign in {":", "="} else ""
@@ -225,7 +235,7 @@ def _words(chunk: str, *, separated: bool) -> list[str]:
     parts = chunk.split()
     for place in range(len(parts) - 1, -1, -1):
         word = parts[place]
-        cleaned = word.strip(".~+-&^`")
+        cleaned = word.strip(".~+-&^`：")
         lowered = cleaned.lower()
         if not separated and (lowered == "from" or cleaned == "Mar"):  # "Mar 25 13:03:58" is a date
             return []
@@ -250,14 +260,17 @@ _LEADING_STEP = re.compile(r"\s*\[(\d{1,3}(?:,\d{3})+|\d+)\]")
 _FINAL = re.compile(r"\b(?:final|test|best)")
 _DIGITS = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?%?"
 # What may follow a number that is not the whole value: further numbers ("0.9, 0.8", "0.9 0.8", "0.5 / 0.6"), an
-# arrow to the next one, the end of a range ("0.8-0.9", "0.1..0.2", "0.8 to 0.9").
+# arrow to the next one, the end of a range ("0.8-0.9", "0.1..0.2", "0.8 to 0.9"), a product ("0.9 x 100").
 _GOES_ON = re.compile(
     rf"\s*,\s*{_DIGITS}\s*(?:$|[,;\])|])|\s+[-+]?\d*\.\d+(?:[eE][-+]?\d+)?%?(?:\s|$)|\s*/\s*{_DIGITS}|\s*(?:-+>|=>|→)"
     r"|[-–—~]\.?\d|\s[-–—~]\s\d*\.\d+(?![\w.])(?!\s*[A-Za-z])|\s?\.\.+\s?[-+]?\.?\d|\s+to\s+[-+]?\.?\d"
+    r"|\s?[*×]\s?[\d.(]|\sx\s\d"
 )
 # After a whole number: groups of a larger one ("1 234", "1'234"), or a sum ("1 - err = 0.8").
 _GROUPS = re.compile(r"[ '’\u00a0\u2009\u202f]\d{3}(?!\d)")
 _SUM = re.compile(r"\s*[-+*]\s*[A-Za-z_]\w*\s*=")
+# "loss = 0.5 * mse", "loss = 0.3 + 0.5": how it is computed. Behind a colon boosters print a mean + deviation.
+_FORMULA = re.compile(r"\s?(?:[*×]\s?[A-Za-z_]|\+\s?[\d.])")
 _MOST_BEFORE_GROUPS = 3
 _IN_SUM = "its number is part of a sum"
 _WIDTHS = frozenset(["4", "8", "16", "32", "64"])
@@ -438,6 +451,8 @@ class _Reader:
         if whole and label.form == _form("=") and _SUM.match(self._line, token.end()):
             self._after_sum = True
             return _IN_SUM
+        if label.form == _form("=") and _FORMULA.match(self._line, token.end()):
+            return _IN_SUM
         if whole and len(written) <= _MOST_BEFORE_GROUPS and _GROUPS.match(self._line, token.end()):
             return _SEVERAL
         return "a change of it, not its value" if written[0] == "+" and label.form == _form("") else ""
@@ -524,7 +539,7 @@ def read_sentence(line: str) -> Row | None:
         name = f"{found['metric']}@{found['iou']}/{found['area']}/{found['most']}"
     elif (found := _CLASS.match(line)) is not None and found["class"].lower() not in _WHOLE:
         name = f"{found['metric'].lower()}[{found['class']}]"
-    elif (found := _ABOUT.match(line)) is not None:
+    elif (found := _ABOUT.match(line)) is not None and not _SAID_OF_IT.search(found["before"]):
         split = split_in(found["before"]) or split_in(found["about"])
         top = _TOP.search(found["before"])
         name = "_".join(filter(None, [split, top and top[0].strip().lower(), found["metric"].lower()]))

@@ -103,7 +103,8 @@ _FILLERS: Final = frozenset(["average", "avg", "the", "set", "current", "a", "an
 
 _NEVER: Final = word_set(
     """time times uptime eta etas elapsed remaining runtime duration dur second seconds sec secs ms msec minutes min
-    hours speed throughput ips fps memory mem ram vram gpu cpu size weight weights coef coefficient lambda smoothing
+    hours speed throughput ips fps memory mem ram vram gpu cpu cache size weight weights coef coefs coeff coeffs
+    coefficient lambda smoothing tolerance
     scale patience threshold thresh fn func function type date timestamp pid port version seed wait
     initscore pavg df ci progress sps qps tps wps ups wpb bsz wall"""
 )
@@ -122,6 +123,12 @@ _NEVER_ALONE: Final = word_set(
 _OF_SETTINGS: Final = frozenset(
     ["optim", "optimizer", "scheduler", "config", "cfg", "args", "hparams", "hyperparameters"]
 )
+# The same as a part of a nested object ("config/loss"); an optimizer's part of one may hold results.
+_OBJECTS_OF_SETTINGS: Final = _OF_SETTINGS - {"optim", "optimizer", "scheduler"} | {"params", "parameters", "settings"}
+_ENDS_A_SETTING: Final = frozenset(
+    ["alpha", "beta", "gamma", "eps", "epsilon", "tol", "code"]
+)  # "kl_beta", "error code"
+_ACCUMULATED: Final = frozenset(["grad", "gradient", "steps", "iters", "batches"])  # "acc_steps" are no accuracy
 _NO_PREFIX: Final = frozenset(["lr", "learning_rate", "lrate", "grad_norm", "gradnorm", "grad", "wd", "weight_decay"])
 _PARTS = re.compile(r"[^a-z0-9²]+")
 _ABBREVIATED: Final = frozenset(["val.", "trn.", "eval."])
@@ -151,6 +158,10 @@ def is_never(name: str) -> bool:
         return name.lower() not in _WHOLE_NAMES
     first, dot, _ = name.lower().partition(".")
     if name.lower() == "top" or (dot and first in _OF_SETTINGS):  # "top 3" counts
+        return True
+    if not _OBJECTS_OF_SETTINGS.isdisjoint(name.lower().split("/")[:-1]):
+        return True
+    if (len(parts) > 1 and parts[-1] in _ENDS_A_SETTING) or ("acc" in parts and not _ACCUMULATED.isdisjoint(parts)):
         return True
     if name.lower().endswith(_SAMPLING) and not any(map(_is_metric_word, parts[:-2])):
         return True

@@ -12,6 +12,7 @@ import math
 import os
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Final, TypeVar
 from isorun.errors import said_by
 from isorun.sources import Found, is_plain_file, merged
 from isorun.sources.files import FileRead, begins_again, counts, read_data_text, reader_of
+from isorun.sources.freeform import is_an_aim
 from isorun.sources.rows import is_metric, is_never
 from isorun.study.records import Note, Series
 
@@ -134,7 +136,8 @@ def look(paths: Iterable[Path], run: Looked) -> list[WrittenFile]:
         if found.series or any(note.code == "files.left-out" for note in found.notes):
             why_not = _why_not(found, files, run)
             written.append(WrittenFile(_shown(Path(name), run), form, _option(files, run), found, why_not))
-    return written
+    asked = Counter(file.option for file in written)
+    return [file if asked[file.option] == 1 else replace(file, option=_option_of(file.shown)) for file in written]
 
 
 def _guarded(files: list[Path], form: str, run: Looked) -> Found:
@@ -241,6 +244,8 @@ def _named_well(found: Found, *, sure: bool) -> Found:
     """Metrics alone, with names that can be printed. sure: who wrote them called them metrics."""
 
     def is_kept(name: str, series: Series) -> bool:
+        if is_an_aim(name):
+            return False
         is_named = is_metric(name) or (sure and not is_never(name) and not _NO_METRIC.search(name))
         return is_named and name.isprintable() and len(name) <= _LONGEST_NAME and not begins_again(series.steps)
 
@@ -270,6 +275,9 @@ def _only(found: Found, names: Iterable[str]) -> Found:
 def _why_not(found: Found, files: list[Path], run: Looked) -> str:
     if not found.series:
         return next(note.message for note in found.notes if note.code == "files.left-out")
+    if bad := next((note.message for note in found.notes if note.code == "files.bad-line"), ""):
+        # Of output between rows nothing is lost; of a table with other numbers of cells the last row may be.
+        return bad if _form(files[0]) == "CSV" else ""
     if not run.is_alone and not files[0].is_relative_to(run.run_folder):
         return "other runs worked in this folder at the same time: --isolate gives each its own"
     return ""
@@ -290,7 +298,11 @@ def _printable(text: str) -> str:
 
 def _option(files: list[Path], run: Looked) -> str:
     """The option that reads these files in every run: numbers of folders and in names of files differ between runs."""
-    return f"--file {shlex.quote(_pattern(files[0], run))}"
+    return _option_of(_pattern(files[0], run))
+
+
+def _option_of(pattern: str) -> str:
+    return f"--file {shlex.quote(pattern)}"
 
 
 def _pattern(path: Path, run: Looked) -> str:

@@ -117,6 +117,28 @@ def _follow_made(pool: type) -> None:
     pool.__init__ = initialise  # type: ignore[misc]
 
 
+def _follow_threads(module: ModuleType) -> None:
+    """`concurrent.futures.thread`: work is numbered where it is handed over, before any thread is given it."""
+    work = module._WorkItem  # noqa: SLF001
+    initialise, run = work.__init__, work.run
+
+    @functools.wraps(initialise)
+    def numbering(self: Any, *args: Any, **kwargs: Any) -> None:
+        initialise(self, *args, **kwargs)
+        thread = threading.current_thread()
+        # Which thread of a pool a task is in is chance; what tells it then is the task.
+        by = () if current() or thread is threading.main_thread() else (thread.name,)
+        self.isorun_task = (*current(), "threads", *by, counted("threads"))
+
+    @functools.wraps(run)
+    def running(self: Any, *args: Any, **kwargs: Any) -> Any:
+        begin(*self.isorun_task)
+        return run(self, *args, **kwargs)
+
+    work.__init__, work.run = numbering, running
+    _follow_made(module.ThreadPoolExecutor)
+
+
 def _follow_joblib(module: ModuleType) -> None:
     """`joblib.parallel`: a task has its place in the call of `Parallel`, in whichever batch it comes.
 
@@ -169,6 +191,7 @@ FOLLOWED: Mapping[str, Callable[[ModuleType], None]] = {
     "multiprocessing.pool": _follow_pool,
     "multiprocess.pool": _follow_pool,
     "concurrent.futures.process": _follow_executor,
+    "concurrent.futures.thread": _follow_threads,
     "loky.process_executor": _follow_executor,
     "joblib.externals.loky.process_executor": _follow_executor,
     "joblib.parallel": _follow_joblib,

@@ -43,8 +43,22 @@ def test_a_sound_study_has_no_warnings(study, records):
     assert warnings_of(study, records) == {}
 
 
+def seeded_itself(records, seed_of):
+    """The records with a seed of the training's own in each run at default: seed_of says which, by the run's number."""
+    return [
+        replace(record, seeded=(Seeded("torch.manual_seed", str(seed_of(number)), "train.py:17"),))
+        if record.cell.level is Level.DEFAULT
+        else record
+        for number, record in enumerate(records)
+    ]
+
+
+def test_a_seed_that_is_another_in_every_run_is_no_shared_part(study, records):
+    assert warnings_of(study, seeded_itself(records, lambda number: 1_763_450_000_000 + number)) == {}
+
+
 def test_a_seed_fixed_by_the_script_makes_default_runs_dependent(study, records):
-    seeded = changed(records, Level.DEFAULT, seeded=(Seeded("torch.manual_seed", "42", "train.py:17"),))
+    seeded = seeded_itself(records, lambda _number: 42)
     warning = warnings_of(study, seeded)["default-not-independent"]
     assert "torch.manual_seed(42) at train.py:17" in warning.message
     assert warning.groups == ("LeNet at level default",)
@@ -529,3 +543,13 @@ def test_each_note_that_is_told_at_once_is_one_that_the_end_of_runs_looks_for(st
     codes = re.findall(r'(?:_of_notes\(\s*|_noted\(records, )"([a-z-]+)"', checks)
     noted = replace(records[0], notes=tuple(Note(code, "as noted") for code in codes))
     assert {condition.code for condition in told_at_once(study, [noted])} == workflow._TOLD_AT_ONCE
+
+
+def test_a_script_that_starts_the_one_that_trains_was_not_edited(study, records):
+    def wrapped(record):
+        script = next((word for word in record.cell.command if word.endswith(".py")), "launch.py")
+        given = {"requested": {"given_files": [{"path": script, "sha256": "aa"}]}}
+        cell = replace(record.cell, command=("python", script))
+        return replace(record, cell=cell, environment={**record.environment, **given}, code={"script_sha256": "bb"})
+
+    assert "code-differs" not in warnings_of(study, [wrapped(record) for record in records])

@@ -107,7 +107,8 @@ PHRASES: Final = {
         negative log likelihood,neg log likelihood,negative loglikelihood,neg loglikelihood,neg elbo,negative elbo,
         neg loglik,negative likelihood ratio,edit distance,edit rate,hamming distance,cosine distance,frechet distance,
         frechet inception distance,inception distance,kernel inception distance,hausdorff distance,
-        wasserstein distance,chamfer distance,earth mover,edit distances,info lost,perceptual similarity,
+        wasserstein distance,chamfer distance,jaccard distance,dice distance,iou distance,correlation distance,
+        earth mover,edit distances,info lost,perceptual similarity,
         image patch similarity,spectral angle mapper,structure and texture similarity,ranked probability,
         davies bouldin,mean rank,median rank,optimality gap,duality gap,generalization gap,generalisation gap,abs rel,
         sq rel,weighted quantile,log cosh,self bleu,num errors,number errors,n errors,error count,errors count,
@@ -134,7 +135,7 @@ PHRASES: Final = {
         loss disc,dis loss,loss gan,loss adv,alpha loss,ent coef loss,temperature loss,prev loss,previous loss,
         td error,td errors,standard error,standard errors,std err,std error,error bar,error bars,likelihood ratio,
         seasonal error,best score,max reward,return code,error code,win size,reward scale,hit count,success criterion,
-        noise contrastive,ll null"""
+        noise contrastive,ll null,reward penalty,steps to,epochs to,episodes to,success steps"""
     ),
 }
 """Words that mean something else together; the longest that fits is taken. "": they are known to tell nothing, as the

@@ -106,12 +106,15 @@ def files_of(record: RunRecord) -> Iterator[tuple[str, str]]:
     asked = _part(record, "requested")
     given = (*asked.get("given_files", ()), *asked.get("read_files", ()))
     imported = effective(record).get("sources")
+    told = set()
     for item in (*given, *(imported if isinstance(imported, list | tuple) else ())):
         path, digest = (item.get("path"), item.get("sha256")) if isinstance(item, Mapping) else (None, None)
         if isinstance(path, str) and isinstance(digest, str) and "\0" not in path:
+            told.add(path)
             yield path, digest
     script = next((word for word in record.cell.command if word.endswith(".py")), "")
-    if script and record.code.get("script_sha256"):
+    # Where the command's script starts another one that trains, the digest is that one's.
+    if script not in {"", *told} and record.code.get("script_sha256"):
         yield script, str(record.code["script_sha256"])
 
 

@@ -28,7 +28,7 @@ from isorun.analysis.evidence.run_units import (
 from isorun.analysis.studies.group_result import GroupKey
 from isorun.study.cells import Level
 from isorun.study.imported import IMPORTED
-from isorun.study.records import RunRecord
+from isorun.study.records import RunRecord, Seeded
 
 __all__ = ["AT_ONCE", "GROUP_CHECKS", "NO_STREAMS", "independent_draws", "why_merged"]
 
@@ -112,8 +112,11 @@ def why_merged(records: Sequence[RunRecord], units: RunUnits) -> str:
 
 
 def _told(records: Sequence[RunRecord]) -> str:
-    first = next(seeded for record in records for seeded in (*own_seeds(record), *record.seeded))
-    return f"{first.call}({first.value})" + (f" at {first.where}" if first.where else "")
+    return _shown_seed(next(seeded for record in records for seeded in (*own_seeds(record), *record.seeded)))
+
+
+def _shown_seed(seeded: Seeded) -> str:
+    return f"{seeded.call}({seeded.value})" + (f" at {seeded.where}" if seeded.where else "")
 
 
 def independent_draws(records: Sequence[RunRecord]) -> str:
@@ -139,12 +142,21 @@ def independent_draws(records: Sequence[RunRecord]) -> str:
 
 def _seed_fixed_in_part(key: GroupKey, records: Sequence[RunRecord], units: RunUnits) -> Iterator[Condition]:
     """A constant in the training that did not make runs alike: a data split, perhaps, or an order of batches."""
-    seeded = [record for record in records if any(not one.replaced for one in record.seeded)]
-    if seeded and not units.merges and key.level is Level.DEFAULT:
+    if units.merges or key.level is not Level.DEFAULT:
+        return
+    constants = {
+        record.run_id: {(one.call, one.value): one for one in record.seeded if not one.replaced} for record in records
+    }
+    having = Counter(drawn for of_run in constants.values() for drawn in of_run)
+    # A seed that each run gives another value, such as one made of the time, is no shared part.
+    shared = {drawn for drawn, runs in having.items() if runs > 1 or len(records) == 1}
+    fixed = [of_run for of_run in constants.values() if not shared.isdisjoint(of_run)]
+    if fixed:
+        told = next(one for drawn, one in fixed[0].items() if drawn in shared)
         yield Condition(
             "default-not-independent",
-            f"the default runs share a part of their randomness: {len(seeded)} of {some(len(records), 'run')} fixed a "
-            f"seed themselves ({_told(seeded)}), so their spread may be too small",
+            f"the default runs share a part of their randomness: {len(fixed)} of {some(len(records), 'run')} fixed a "
+            f"seed themselves ({_shown_seed(told)}), so their spread may be too small",
             independent_draws(records),
         )
 
