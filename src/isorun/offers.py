@@ -24,6 +24,7 @@ from isorun.study import Approach, Environment, is_withheld
 from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study, changed, document_of, document_without_secrets, kept_study, load_study
 from isorun.study.records import RunRecord, RunState
+from isorun.worker.usercode import code_version
 from isorun.workflow import known_to
 
 __all__ = ["Offer", "Offers", "StudyFolders", "offer_of"]
@@ -224,7 +225,9 @@ def _differing(study: Study, code: Mapping[str, Any], made: Sequence[RunRecord])
         return None
     message = f"{study.name}: {first_of(other, _TOLD, ', ')} in {folder} differs from what the study's runs are made of"
     commit = str(code.get("commit", ""))
-    fetch = f"git -C {shlex.quote(str(folder))} checkout {commit[:10]}" if commit else "bring the same code there"
+    fetch = "bring the same code there"
+    if commit and code_version(folder).get("commit") != commit:  # else a checkout brings nothing
+        fetch = f"git -C {shlex.quote(str(folder))} checkout {commit[:10]}"
     return Condition("code-differs-here", message, f"{fetch}; --anyway mixes both, which every report then says")
 
 

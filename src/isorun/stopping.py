@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from isorun.errors import StoreConflict
 from isorun.execution import Event, RunEnded
 from isorun.session import runs_folder
-from isorun.store import AbstractStore, Claim, Holder
+from isorun.store import SEARCH_CLAIM, WORKER_CLAIM, AbstractStore, Claim, Holder
 from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
@@ -37,6 +37,7 @@ class Stopped:
     runs that were asked to end, too, whose isorun is known to be gone while its claims have not lapsed yet. unheard:
     runs whose end was not told in time; whoever comes back records them. freed: runs that were left in a queue which
     cannot be seen from here: their cells can be made again, and if they still go on what they leave is refused then.
+    at_work: processes that carry out runs themselves, which end with them.
     """
 
     study: str
@@ -45,12 +46,13 @@ class Stopped:
     unheard: int = 0
     freed: int = 0
     orphaned: int = 0
+    at_work: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """How many runs were ended, in one line."""
         where = self.study or "this store"
         if not (self.records or self.by_others or self.orphaned or self.unheard or self.freed):
-            return f"{where}: no run is in a cluster's queue"
+            return f"{where}: no run is in a cluster's queue{self._told_at_work()}"
         parts = [f"{len(self.records)} ended and recorded"]
         parts += (
             [f"{self.by_others} asked to end, recorded by the isorun that waits for them"] if self.by_others else []
@@ -62,7 +64,11 @@ class Stopped:
         )
         parts += [f"{self.unheard} asked to end, not heard of yet"] if self.unheard else []
         parts += [f"{self.freed} in a queue that cannot be seen from here, free to be made again"] if self.freed else []
-        return f"{where}: {', '.join(parts)}"
+        return f"{where}: {', '.join(parts)}{self._told_at_work()}"
+
+    def _told_at_work(self) -> str:
+        """Who else is at work, and is not reached from here."""
+        return f"; runs go on in {', '.join(self.at_work)}: Ctrl-C there ends them" if self.at_work else ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -73,6 +79,7 @@ class Stopped:
             "orphaned": self.orphaned,
             "unheard": self.unheard,
             "freed": self.freed,
+            "at_work": list(self.at_work),
         }
 
 
@@ -100,7 +107,18 @@ def stop(study: Study | str | Path | None = None, *, store: str | Path | Abstrac
                 stack.callback(executor.close)
                 ended = _ended(found, executor, kept, name)
         own = None if declared is None else {cell.id for cell in cells_of(known_to(declared, kept))}
-        return replace(ended, freed=_freed(kept, own, seen))
+        freed = _freed(kept, own, seen)
+        return replace(ended, freed=freed, at_work=_at_work(kept, own, seen))
+
+
+def _at_work(store: AbstractStore, own: Set[str] | None, seen: Set[str]) -> tuple[str, ...]:
+    """The processes that hold claims of these cells for runs of their own, not of a cluster's."""
+    holders = [one for one in store.holders() if not one.left and one.cell_id not in seen]
+    if own is None:
+        holders = [one for one in holders if not one.cell_id.startswith((SEARCH_CLAIM, WORKER_CLAIM))]
+    else:
+        holders = [one for one in holders if one.cell_id in own]
+    return tuple(sorted({f"process {one.pid} on {one.host}" for one in holders}))
 
 
 def _freed(store: AbstractStore, own: Set[str] | None, seen: Set[str]) -> int:

@@ -168,6 +168,7 @@ class WhatIsLeft(AbstractAgenda):
         self._offer_of: dict[str, tuple[str, Offer]] = {}
         # Cells that are neither finished nor in progress here. Those of `_order` that are not in it are passed over.
         self._left: dict[str, Cell] = {}
+        self._left_to_others: set[str] = set()
         self._order: list[str] = []
         self._next = 0
         self._claimed: dict[str, Claim] = {}
@@ -193,7 +194,8 @@ class WhatIsLeft(AbstractAgenda):
 
     def left(self) -> dict[str, int]:
         """How many cells of each study are left."""
-        counted = Counter(self._offer_of[cell_id][0] for cell_id in self._left)
+        others = self._left_to_others - self._store.finished(self._left_to_others)
+        counted = Counter(self._offer_of[cell_id][0] for cell_id in (*self._left, *others))
         return {name: counted[name] for name in self._known}
 
     def propose(self, room: Callable[[], int]) -> Sequence[Cell]:
@@ -259,6 +261,7 @@ class WhatIsLeft(AbstractAgenda):
         rest = [cell_id for cell_id in self._left if self._offer_of[cell_id][0] == name]
         for cell_id in rest:
             del self._left[cell_id]
+        self._left_to_others.update(rest)
         last = f"the last: {record.cell.label}: {record.reason}"
         message = f"{name}: {some(len(rest), 'cell')} left to others: {why} ({last})"
         self._tell(Condition("left-after-failures", message, hint))

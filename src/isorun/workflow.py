@@ -290,7 +290,8 @@ def _left_in_slurm(study: Study, session: Session) -> tuple[Condition, ...]:
     if not there:
         return ()
     message = f"{some(len(there), 'run')} of this study are in SLURM's queue or run there, and are made here as well"
-    next_step = f"--executor slurm comes back to them; isorun stop {study.file or study.name} ends them"
+    ends = f"isorun stop {study.file or study.name}, with the same --store where one was given, ends them"
+    next_step = f"--executor slurm comes back to them; {ends}"
     return (Condition("in-slurm", message, next_step),)
 
 

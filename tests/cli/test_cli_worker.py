@@ -161,6 +161,10 @@ def test_a_commit_is_held_against_the_one_of_the_queue(shell):
     assert codes(told) == ["code-differs-here"]
     assert f"checkout {first[:10]}" in told["warnings"][0]["next"]
     git("checkout", "-q", first)
+    shell.write("part.sh", "x=3\n")
+    told = taken(shell("worker", "--json"), code=1)
+    assert told["warnings"][0]["next"].startswith("bring the same code there")  # it is that commit already
+    git("checkout", "-q", "part.sh")
     assert taken(shell("worker", "--json"))["finished"] == 4
 
 
@@ -228,6 +232,7 @@ def test_a_training_that_fails_from_the_start_here_is_left_to_others(shell):
     assert told["failed"] == 3
     assert codes(told) == ["left-after-failures"]
     assert "17 cells left to others: its first 3 runs here all failed" in told["warnings"][0]["message"]
+    assert told["studies"]["toy"]["left"] == 17
     assert "exit code 127" in told["warnings"][0]["message"]
     shell.write("train.sh", TRAIN)
     told = taken(shell("worker", "--json", "--anyway"))  # those that failed are left as they are

@@ -33,13 +33,17 @@ from isorun.execution.slurm.ledger import Ledger, RunPlace, carried, is_live, la
 from isorun.execution.slurm.settings import settings_of
 from isorun.execution.slurm.standing import standing
 from isorun.execution.slurm.watching import EventTail
+from isorun.session import open_store
 from isorun.store import Holder
 from isorun.store.checking import share
+from isorun.study.cells import cells_of
+from isorun.study.design import load_study
 from isorun.study.records import RunState
 from isorun.testing.executor_contract import job_for
 from isorun.testing.made_records import make_record
 from isorun.testing.memory_store import MemoryStore
 from isorun.worker.runfolder import write_own
+from isorun.workflow import known_to
 
 SQUEUE = """\
 12|3|RUNNING|n1|isorun-0123456789ab|None
@@ -700,3 +704,15 @@ def test_who_stops_runs_is_not_told_that_an_isorun_waits_which_is_gone(tmp_path,
     assert executor.cancelled == [one.run_id]
     assert str(done) == f"away: 0 ended and recorded, {told}"
     assert (done.to_json()["orphaned"], done.to_json()["by_others"]) == ((0, 1) if is_alive or host else (1, 0))
+
+
+def test_who_stops_runs_is_told_of_those_that_end_with_their_own_process(tmp_path):
+    (tmp_path / "study.toml").write_text('name = "own"\n[approaches.a]\ncommand = "true"\n', encoding="utf-8")
+    study = load_study(tmp_path / "study.toml")
+    with open_store(str(tmp_path / ".isorun")) as store:
+        claim = store.claim(cells_of(known_to(study, store))[0].id)
+        told = stopping.stop(study, store=store)
+        claim.release()
+        assert str(stopping.stop(study, store=store)) == "own: no run is in a cluster's queue"
+    assert f"runs go on in process {os.getpid()} on " in str(told)
+    assert told.to_json()["at_work"] == list(told.at_work)

@@ -195,7 +195,8 @@ def test_a_server_that_is_started_again_is_waited_for(postgres: Server, database
         back.join()
         assert len(store.records()) == 2
         assert [(holder.cell_id, holder.attempt) for holder in store.holders()] == [("a", claim.attempt)]
-        assert "was away" in store.notes()[0].message
+        assert "was away, and was waited for" in store.notes()[0].message
+        assert " 0 seconds" not in store.notes()[0].message
 
 
 def test_patience_ends_and_the_message_has_no_password(postgres: Server, database: str, capfd):
@@ -280,6 +281,10 @@ def test_what_cannot_be_opened_says_what_to_do(postgres: Server, database: str):
         with pytest.raises(StoreError, match="cannot be opened") as raised:
             opened(wrong)
         assert "heim" not in str(raised.value)
+    with pytest.raises(StoreError, match="cannot be opened") as raised:
+        opened("postgresql://u:ge@h@127.0.0.1:1/db")
+    assert "h@" not in str(raised.value)
+    assert "@ as %40" in raised.value.hint
 
 
 def test_an_old_server_is_refused(database: str, monkeypatch):

@@ -114,7 +114,9 @@ def export_runs(
     if what:
         left = first_of((f"{item} ({some(count, 'run')})" for item, count in what.most_common()), _LEFT_OUT_TOLD)
         message = f"{form} has no place for: {left}"
-        done.conditions.append(Condition("export.left-out", message, "they stay in the store"))
+        done.conditions.append(
+            Condition("export.left-out", message, "they stay in the store, or where imported runs came from")
+        )
     done.next_step = done.next_step or f"isorun import {shlex.quote(done.imports)} reads them again"
     return done
 

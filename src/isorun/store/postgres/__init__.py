@@ -139,7 +139,9 @@ class PostgresStore(AbstractStore):
         """When the server may lose what it acknowledged, how long it was away, and claims that others took over."""
         unsafe = f"{self.place} runs with fsync = off: records are lost when its machine crashes"
         taken = "was taken over by another process: this one was stopped, or cut off from the store, for too long"
-        waited = f"{self.place} was away for {sum(self._line.waits):.0f} seconds in all, and was waited for"
+        seconds = sum(self._line.waits)
+        how_long = "was waited for" if seconds < 1 else f"was waited for, {seconds:.0f} seconds in all"
+        waited = f"{self.place} was away, and {how_long}"
         failed = "claims could not be renewed for a while, which is tried again"
         return (
             *([] if self._durable else [Note("store-not-durable", unsafe)]),

@@ -177,6 +177,9 @@ class ServerLine:
 
     def _not_opened(self, found: str) -> StoreError:
         what = f"{self.place} cannot be opened"
+        if self._ends_early():
+            hint = "a password in an address has @ as %40, : as %3A and / as %2F; better in ~/.pgpass or PGPASSWORD"
+            return StoreError(what, found="a password with an @ in it, which ends it there", hint=hint)
         if missing := _NO_DATABASE.search(found):
             return StoreError(what, found=found, hint=f"createdb {self._where(with_user=True)}{missing[1]} makes it")
         if _REFUSED.search(found):
@@ -190,6 +193,12 @@ class ServerLine:
         if _NO_ADDRESS.match(found):
             return StoreError(what, found=found, allowed="postgresql://user@host:5432/database")
         return StoreError(what, found=found, hint=f"{self._is_ready()} tells whether the server is there")
+
+    def _ends_early(self) -> bool:
+        """Whether libpq took the end of a password for a part of the host, which must not be shown then."""
+        with suppress(psycopg.Error):
+            return "@" in str(psycopg.conninfo.conninfo_to_dict(self._url).get("host", ""))
+        return False
 
     def _is_ready(self) -> str:
         return f"pg_isready {self._where()}".strip()
