@@ -127,7 +127,11 @@ def test_a_lost_run_is_made_again_as_a_later_attempt(folder: Path):
         assert claim.attempt == 3
 
 
-@pytest.mark.parametrize("copy", [b"", b"\x1f\x8b", gzip.compress(b"{}", mtime=0), gzip.compress(b"[" * 100_000)])
+@pytest.mark.parametrize(
+    "copy",
+    [b"", b"\x1f\x8b", gzip.compress(b"{}"), gzip.compress(b"[" * 100_000)],
+    ids=["nothing", "a beginning", "an empty table", "lists without an end"],
+)
 def test_a_copy_that_is_no_record_saves_nothing(folder: Path, copy: bytes):
     run_id = f"{make_cell(3).id}-2"
     (folder / "runs" / run_id).mkdir(parents=True)
