@@ -31,6 +31,7 @@ import optuna
 study = optuna.create_study(storage="sqlite:///s.db", study_name="s", direction="minimize")
 study.optimize(lambda trial: trial.suggest_float("x", 0.01, 1) ** 2, n_trials=12)
 """
+ON_TORCH = "import os; os.environ['KERAS_BACKEND'] = 'torch'"
 PARQUET = "import pandas; pandas.read_csv('runs.csv').to_parquet('runs.parquet')"
 
 # What each extra is for, as programs ("python") and commands of isorun, and what has to be said (an exit of 1: "!").
@@ -69,8 +70,10 @@ PROMISES: dict[str, list[tuple[tuple[str, ...], str]]] = {
     "aim": [(("python", "-c", "import aim"), "")],
     "optuna": [(("python", "optuna_search.py"), ""), (("isorun", "repair", "sqlite:///s.db"), "12 trials")],
     "keras-tuner": [(("python", "-c", "import isorun.repair.engines.keras_tuner"), "")],
-    "autokeras": [(("python", "-c", "import isorun.repair.engines.autokeras"), "")],
+    "autokeras": [(("python", "-c", f"{ON_TORCH}; import isorun.repair.engines.autokeras"), "")],
 }
+# Keras computes with a framework that is the user's choice.
+BESIDE = {"autokeras": "torch"}
 
 
 def main() -> int:
@@ -179,7 +182,8 @@ def _kept(place: Path, name: str, steps: list[tuple[tuple[str, ...], str]], pyth
     """Install with one extra, and do what it is for."""
     label = f"{name} ({Path(python).name})"
     environment = Environment(place / label.replace(" ", "-"), python)
-    environment.install(f"{wheel}[{name}]" if name != "core" else str(wheel))
+    extras = ",".join(filter(None, (name, BESIDE.get(name))))
+    environment.install(f"{wheel}[{extras}]" if name != "core" else str(wheel))
     folder = place / f"work-{label}"
     folder.mkdir()
     programs = {"train.py": TRAINING, "runs.csv": TABLE, "net.py": TORCH, "optuna_search.py": OPTUNA}

@@ -18,7 +18,7 @@ from isorun import workflow
 from isorun.store.files import Files
 from isorun.study.records import RunState
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.long]
 
 before_or_after = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 

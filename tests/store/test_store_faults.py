@@ -23,6 +23,8 @@ from isorun.store.folder import FolderStore
 from isorun.store.inbox import Inbox
 from isorun.testing.made_records import content, make_cell, make_record
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
