@@ -182,6 +182,7 @@ def test_a_paper_of_another_distribution_is_listed_and_reproduced(isorun):
         (("--executor", "coin://fair"), ["no executor 'coin'", "did you mean 'coins'"]),
         (("--executor", "local://here"), ["the executor 'local' takes no URL", "local://here"]),
         (("--store", "folder://"), ["names no folder", "folder:///data/runs"]),
+        (("--store", "postgresql:/lab/isorun"), ["the store is no URL", "postgresql://user@host:5432/database"]),
     ],
 )
 def test_a_wrong_name_lists_the_known_ones_and_a_broken_part_is_named(isorun, tmp_path, words, said):

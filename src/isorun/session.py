@@ -175,6 +175,12 @@ def folder_of(place: str) -> Path | None:
     url = _URL.match(place)
     if url is not None and url[1].lower() != _FOLDER:
         return None
+    if url is None and place.partition(":")[0].lower() in _POSTGRES and ":" in place:
+        raise StoreError(
+            "the store is no URL, though it begins as that of a PostgreSQL database does",
+            allowed="postgresql://user@host:5432/database",
+            hint="./ before the name of a folder that is called so",
+        )
     rest = place if url is None else place[url.end() :]
     if not rest:
         raise StoreError(f"the store {place!r} names no folder", allowed=f"{_FOLDER}:///data/runs, or only the path")

@@ -251,10 +251,10 @@ class WhatIsLeft(AbstractAgenda):
         if name in self._given_up or (name in self._went_well and not offer.fails_fast):
             return
         if offer.fails_fast and self._failures[record.cell.id] > offer.retries:
-            why, hint = "its policy is fail-fast", "isorun worker --failed goes on with it"
+            why, hint = "its policy is fail-fast", "the same command with --failed goes on with it"
         elif self._failed_here[name] >= _FAILED_AT_FIRST and name not in self._went_well:
             why = f"its first {_FAILED_AT_FIRST} runs here all failed, so that something may be missing here"
-            hint = f"look at {record.where.get('folder', 'its output')}; then isorun worker --failed tries again"
+            hint = f"look at {record.where.get('folder', 'its output')}; then the same command with --failed tries again"
         else:
             return
         self._given_up.add(name)
@@ -300,7 +300,7 @@ class WhatIsLeft(AbstractAgenda):
             claim.release()
             del self._left[claim.cell_id]
             message = f"{name}: cells whose runs failed as often as its retries allow are left as they are"
-            hint = "isorun worker --failed tries them again; isorun report shows why they failed"
+            hint = "the same command with --failed tries them again; isorun report shows why they failed"
             self._tell(Condition("failed-before", message, hint))
         return worth
 
