@@ -254,7 +254,7 @@ class WhatIsLeft(AbstractAgenda):
             why, hint = "its policy is fail-fast", "the same command with --failed goes on with it"
         elif self._failed_here[name] >= _FAILED_AT_FIRST and name not in self._went_well:
             why = f"its first {_FAILED_AT_FIRST} runs here all failed, so that something may be missing here"
-            hint = f"look at {record.where.get('folder', 'its output')}; then the same command with --failed tries again"
+            hint = f"look at {record.where.get('folder', 'its output')}, then repeat the command with --failed"
         else:
             return
         self._given_up.add(name)
