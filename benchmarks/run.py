@@ -89,7 +89,10 @@ def kept() -> dict[str, Any]:
 
 def _measured_on_gpus() -> dict[str, Any]:
     """What was measured on a machine with a GPU and kept: `make bench` itself needs none."""
-    return {f"{path.stem} on a machine with a GPU": json.loads(path.read_text()) for path in sorted((HERE / "gpu").glob("*.json"))}
+    return {
+        f"{path.stem} on a machine with a GPU": json.loads(path.read_text())
+        for path in sorted((HERE / "gpu").glob("*.json"))
+    }
 
 
 def machine() -> str:

@@ -81,6 +81,7 @@ def test_a_broken_contract_shows_the_values(tmp_path):
     assert re.search(r"^E +(AssertionError: )?assert .*set\(\)", said, re.MULTILINE), said[-3000:]
 
 
+@pytest.mark.long
 def test_an_executor_that_ends_nothing_is_found_out(tmp_path):
     said = pytest_says(tmp_path, NEGLIGENT, "-k", "(Negligent and (has_gone or asked)) or (Late and after_closing)")
     failed = re.findall(r"^FAILED .*::(test_\w+(?:\[.*?\])?)", said, re.MULTILINE)

@@ -185,6 +185,7 @@ def test_before_the_first_look_any_plan_will_do_and_then_the_kept_one(store):
         kept.allows({"alpha": 0.01})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "declared",
     [

@@ -19,6 +19,7 @@ ACCURACIES = st.lists(st.integers(0, 10_000).map(lambda part: part / 10_000), mi
 ON_THE_EDGE = [0.8564, 0.8563, 0.8566, 0.8567, 0.8565, 0.8562, 0.8568]
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(values=ACCURACIES, random=st.randoms(use_true_random=False))
 @example(values=ON_THE_EDGE, random=None)

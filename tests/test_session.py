@@ -60,6 +60,7 @@ def isorun(installed, tmp_path):
     return call
 
 
+@pytest.mark.long
 def test_a_detector_of_another_distribution_is_asked_by_the_doctor(isorun, tmp_path):
     (tmp_path / "t.py").write_text("import isorun\nfor e in range(12): isorun.log(epoch=e, val_loss=1.0 + e)\n")
     assert isorun("run", "-n", 1, "--name", "longer", "--", "python", "t.py").returncode == 0

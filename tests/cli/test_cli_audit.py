@@ -106,6 +106,7 @@ def test_a_real_run_is_stopped_and_confirms_what_the_source_says(shell):
     assert [path.name for path in shell.folder.iterdir()] == ["train.py"]
 
 
+@pytest.mark.long
 def test_a_training_that_fails_leaves_what_the_source_says(shell):
     shell.write("train.py", "import random\nprint(1 / 0)\nrandom.random()\n")
     done = shell("audit", "--", "python", "train.py")

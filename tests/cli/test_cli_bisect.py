@@ -59,6 +59,7 @@ def test_bits_that_changed_are_found_and_typed_again_nothing_is_run(tmp_path, ty
     assert (code, "same bits" in said.out) == (0, True)
 
 
+@pytest.mark.long
 def test_a_dry_run_runs_nothing_and_mistakes_are_told_with_the_next_step(tmp_path, typed):
     history(tmp_path / "repository", [f"base = 1  # {n}" for n in range(9)], {"t.py": CONSTANT})
     code, said = typed("c1..main", "--dry-run", "--json", "--", "python", "t.py")

@@ -95,6 +95,7 @@ def test_copies_of_one_run_decide_nothing_and_the_way_out_is_named(shell):
     assert (compared["verdict"], compared["units_a"]) == ("undecided", 1)
 
 
+@pytest.mark.long
 def test_two_commands_are_decided_between_without_a_file(shell):
     shell.write("train.py", DRAWN)
     words = ("--", "python", "train.py", "0", "--vs-", "python", "train.py", "0.1")

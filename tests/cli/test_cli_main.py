@@ -83,6 +83,7 @@ def test_version(shell):
     assert shell("--version").stdout.startswith("isorun 0.")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 def test_standard_files_that_are_closed_stop_no_command(toy, closed):
     for command in ("run -- python train.py", "report", "--help"):

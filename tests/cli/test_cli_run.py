@@ -352,6 +352,7 @@ def test_nothing_is_kept_of_what_was_refused(shell, refused):
     assert not (shell.folder / "other" / ".isorun").exists()
 
 
+@pytest.mark.long
 def test_a_search_is_run_told_of_examined_and_extended(shell):
     (shell.folder / "train.py").write_text(SEARCHED)
     (shell.folder / "search.toml").write_text(SEARCH)

@@ -155,6 +155,7 @@ def study(shell):
     return declare
 
 
+@pytest.mark.long
 def test_decide_runs_until_the_verdict_is_in_and_no_longer(study):
     shell = study(0.1)
     done = shell("decide", "study.toml", "--json", "--figure", "path.svg")

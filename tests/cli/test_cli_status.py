@@ -147,6 +147,7 @@ def test_an_empty_command_is_refused_in_words(shell, words):
     assert "the command is empty" in done.stderr
 
 
+@pytest.mark.long
 def test_compare_says_that_a_decision_made_runs_beyond_the_study(shell):
     shell.write("two.py", "import random, sys, isorun; isorun.result(acc=random.gauss(float(sys.argv[1]), 0.01))")
     approaches = "".join(

@@ -100,6 +100,7 @@ def study(folder=Path(), **environment):
     return study_from_document(document, Path(folder), "s")
 
 
+@pytest.mark.long
 def test_one_script_under_two_versions_is_two_results_and_the_versions_are_recorded(folder):
     heard = Heard()
     outcome = isorun.run(folder / "study.toml", observer=heard, jobs=2)

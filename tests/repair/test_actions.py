@@ -263,6 +263,7 @@ def test_what_a_new_parameter_opens_in_turn_comes_with_it():
     assert led_to(found, trials[-1], [edit(kernel, "poly", "rbf")]) == made[2]
 
 
+@pytest.mark.long
 def test_a_search_over_branches_proposes_nothing_twice():
     trials = [Trial(n, "finished", 0.5, {"classifier": "forest", DEPTH.name: 2 + n}) for n in range(5)]
     trials += [Trial(n, "finished", 0.9 + n / 1000, {"classifier": "SVC", "lr": 10.0 ** (4 - n)}) for n in range(5, 9)]

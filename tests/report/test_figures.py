@@ -82,6 +82,7 @@ def test_svg_has_a_mark_for_every_run(figures):
     assert sum(title.startswith("run ") for title in titles) == 23
 
 
+@pytest.mark.long
 def test_matplotlib_draws_every_figure(figures, tmp_path):
     for figure in figures.values():
         files.save_by_matplotlib(figure, tmp_path / f"{figure.name}.png")

@@ -110,6 +110,7 @@ def expected(case):
     return BASELINES[case][2] if case in BASELINES else None
 
 
+@pytest.mark.long
 def test_page_and_command_line_answer_one_question_alike(asked):
     case, question = asked
     (page, shown), (typed_answer, said) = question.by_page(anyway=False), question.by_command(anyway=False)

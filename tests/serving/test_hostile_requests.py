@@ -137,6 +137,7 @@ def refuse_packages(packages, pushed, registry):
     assert registry.sweep() == []
 
 
+@pytest.mark.long
 def test_some_hostile_packages_are_refused(pushed, registry):
     refuse_packages(hostile_packages(40), pushed, registry)
 

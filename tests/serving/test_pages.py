@@ -106,6 +106,7 @@ def test_a_run_that_failed_says_why_and_shows_its_other_attempt(client, runs):
     assert failed.replace("-1", "-2") in page.shown
 
 
+@pytest.mark.long
 def test_every_link_of_every_page_leads_somewhere(client, runs):
     seen, waiting = {}, [*PAGES.values(), f"{STUDY}/runs/{runs[0]['run']}"]
     while waiting and len(seen) < 150:

@@ -269,6 +269,7 @@ def test_times_survive_epochs_of_an_hour(tmp_path, store):
     assert tracked_of(record, "hours").series["acc"].times == run.series["acc"].times
 
 
+@pytest.mark.long
 def test_many_points_of_one_run_are_taken(tmp_path, store):
     folder = tmp_path / "wide"
     folder.mkdir()

@@ -179,6 +179,7 @@ def _no_space(*_, **__):
     raise OSError(28, "No space left on device")
 
 
+@pytest.mark.long
 def test_killed_while_packing_there_is_no_package_or_a_whole_one(study, tmp_path):
     """A child writes slowly, and is killed after every so many writes."""
     child = (

@@ -113,6 +113,7 @@ def places(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
         yield Path(quick), tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.chaos
 @pytest.mark.parametrize("kills", [100, pytest.param(1_000, marks=pytest.mark.slow)])
 def test_kills_lose_double_and_halve_nothing(places: tuple[Path, Path], nursery: Nursery, kills: int):

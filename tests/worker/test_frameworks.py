@@ -153,6 +153,7 @@ def test_the_registry_needs_nothing_beyond_the_standard_library():
                 assert name.partition(".")[0] in sys.stdlib_module_names, f"{path} imports {name}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("code", "told"),
     [

@@ -501,6 +501,7 @@ def test_two_watchers_of_one_model_that_fail_and_end_do_not_disturb_the_optimize
     assert "ZeroDivisionError" in second.problem
 
 
+@pytest.mark.long
 def test_a_model_that_is_dropped_takes_its_watcher_with_it():
     model = small()
     gone = weakref.ref(model)
@@ -597,6 +598,7 @@ def test_inputs_given_by_name_are_seen_and_other_modules_are_not():
     assert list(found["dead"]) == ["relu 1"]
 
 
+@pytest.mark.long
 def test_hooks_of_a_model_that_is_dropped_are_gone_when_a_module_is_called_next():
     modules = importlib.import_module("torch.nn.modules.module")
     model = small()

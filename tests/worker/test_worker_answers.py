@@ -125,6 +125,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_processes_and_threads_of_a_run_draw_apart_and_each_the_same_in_every_run(train, tmp_path):
     (tmp_path / "train.py").write_text(CHILDREN)
     first, again = (train("train.py", level="fixed-seed", seed=3) for _ in range(2))

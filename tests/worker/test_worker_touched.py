@@ -155,6 +155,7 @@ def test_a_real_training_is_seen_in_all_its_ways_of_writing(train, tmp_path):
     assert [os.path.relpath(name, tmp_path) for name in effective["files"]] == ["a.pt", "b.txt", "c.txt"]
 
 
+@pytest.mark.long
 def test_what_torch_saves_is_seen_though_it_is_opened_in_its_own_code(train, tmp_path):
     pytest.importorskip("torch")
     (tmp_path / "t.py").write_text(

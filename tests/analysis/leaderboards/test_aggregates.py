@@ -46,6 +46,7 @@ PLAIN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_estimates_are_those_of_a_plain_implementation_and_intervals_agree(statistic):
     found = aggregate(RUNS, generator(), statistic=statistic, interval="percentile", repetitions=4000)

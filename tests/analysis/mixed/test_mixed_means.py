@@ -86,6 +86,7 @@ def test_holms_and_benjamini_and_hochbergs_p_are_those_of_emmeans(golden, ddf, a
     np.testing.assert_allclose([row.p_adjusted for row in own], column(rows, "p"), rtol=5e-4)
 
 
+@pytest.mark.long
 @BOTH
 def test_comparisons_against_a_control_are_those_of_emmeans(golden, ddf):
     expected = golden[0]

@@ -255,6 +255,7 @@ def test_runs_next_to_zero_are_named(test):
         power(runs, runs[::-1], effect_size=1.0, test=test)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "asked", [{"difference": 0.01}, {"difference": 0.005}, {"runs": 60}, {"difference": 0.02, "alpha": 0.2}]
 )
@@ -280,6 +281,7 @@ def test_power_does_not_jump_where_simulation_ends():
     assert 0 <= more - few < 0.02
 
 
+@pytest.mark.long
 def test_many_runs_are_those_of_the_t_test_by_the_asymptotic_efficiency_of_ranks():
     by_t = runs_needed(effect_size=0.1, test="welch").runs
     assert by_t == 1571  # power.t.test(delta = 0.1, power = 0.8): 1570.7

@@ -185,6 +185,7 @@ def most(simulations, allowed=0.05):
     return stats.binom.ppf(0.9999, simulations, allowed) / simulations
 
 
+@pytest.mark.long
 def test_error_rates_hold_at_the_border_of_the_margin():
     assert rate("equivalent", 2.0, runs_of=(8, 5), simulations=300) <= most(300)
     assert rate("not", 2.0, runs_of=(8, 5), simulations=300) <= most(300)
@@ -192,6 +193,7 @@ def test_error_rates_hold_at_the_border_of_the_margin():
     assert rate("not", 5.0, runs_of=(8, 5), simulations=100) > 0.7
 
 
+@pytest.mark.long
 def test_looking_after_every_run_holds_the_error_rate_of_all_looks():
     assert rate("equivalent", 1.0, runs_of=(20, 5), margin=1.0, max_runs=15, simulations=150) <= most(150)
     assert rate("not", 1.0, runs_of=(20, 5), margin=1.0, max_runs=15, simulations=150) <= most(150)

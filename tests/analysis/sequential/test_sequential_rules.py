@@ -62,6 +62,7 @@ def test_the_error_rate_holds_in_two_hundred_thousand_comparisons(alpha, spendin
     assert rate <= highest_chance_rate(200_000, alpha)
 
 
+@pytest.mark.long
 def test_nearly_all_of_the_error_rate_is_used():
     for spending in SPENDING:
         assert 0.049 <= sequential_rule(DEFAULT, spending, 0.05, futility=False, test="mann-whitney").error_rate <= 0.05

@@ -32,6 +32,7 @@ def summary(decision):
     return decision.verdict, decision.stop, [point.statistic for point in decision.path]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS)
 @given(sides)
 @settings(deadline=None, max_examples=30)

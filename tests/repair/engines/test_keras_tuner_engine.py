@@ -299,6 +299,7 @@ def data():
     return {"x": x, "y": y, "validation_data": (x, y), "epochs": 4, "verbose": 0}
 
 
+@pytest.mark.long
 def test_trainings_are_watched_and_their_symptoms_lie_beside_them(tmp_path):
     tuner = kt.RandomSearch(build, "val_accuracy", max_trials=4, directory=tmp_path, project_name="p", seed=1)
     repaired(tuner, begin=2).search(**data())
@@ -363,6 +364,7 @@ def test_a_hypermodel_that_was_expanded_by_hand_is_expanded_once(tmp_path):
     assert {trial.parameters["isorun.momentum"] for trial in read_project(tmp_path / "p").trials} == {"keep"}
 
 
+@pytest.mark.long
 def test_a_training_that_takes_far_too_long_is_ended_and_the_search_goes_on(tmp_path):
     class Slow(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch, logs=None):

@@ -261,6 +261,7 @@ def test_mixed_precision_keeps_its_scaled_losses():
     assert np.isfinite(history.history["loss"]).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["RandomSearch", pytest.param("Hyperband", marks=pytest.mark.slow)])
 def test_a_tuner_searches_the_expanded_space_by_itself(kind, tmp_path):
     options = {"objective": "val_accuracy", "directory": tmp_path, "seed": 3}
@@ -325,6 +326,7 @@ def test_a_keras_model_in_an_objective_of_optuna_is_expanded_too():
     assert len(other.weights) == len(given.weights) + 2 * 4
 
 
+@pytest.mark.long
 def test_a_repaired_tuner_offers_by_itself_and_keeps_all_until_its_turn(tmp_path):
     options = {"objective": "val_accuracy", "directory": tmp_path, "seed": 3, "max_trials": 7}
     tuner = isorun.repair.keras_tuner(keras_tuner.RandomSearch(dense(), **options), begin=3, prior=None, seed=1)

@@ -382,6 +382,7 @@ def test_made_classes_can_be_told_apart_but_not_without_effort():
     assert 0.4 < nearest_mean_accuracy(source, episodes, 1) < 0.95
 
 
+@pytest.mark.long
 def test_the_real_omniglot_has_the_classes_of_the_vinyals_split(folder):
     link_real_data(folder)
     splits = omniglot.load_omniglot()

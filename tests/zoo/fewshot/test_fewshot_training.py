@@ -123,6 +123,7 @@ def test_gradients_are_cut_set_by_set():
     assert third.grad.tolist() == pytest.approx([0.3, 0.4])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_learns_with_every_optimizer(method, optimizer):
