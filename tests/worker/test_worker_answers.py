@@ -406,6 +406,18 @@ print(torch.seed(), generator.seed(), generator.initial_seed(), torch.initial_se
 """
 
 
+@pytest.mark.parametrize(("maker", "told"), [("library", 0), ("__main__", 1)])
+def test_threads_that_a_library_keeps_for_itself_leave_nothing_open(train, tmp_path, maker, told):
+    (tmp_path / "site-packages").mkdir()
+    made = "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)\n"
+    (tmp_path / "site-packages" / "library.py").write_text(made if maker == "library" else "")
+    script = f"import sys\nsys.path.append({str(tmp_path / 'site-packages')!r})\nimport library\n"
+    (tmp_path / "train.py").write_text(script + (made if maker == "__main__" else ""))
+    trained = train("train.py", level="deterministic", seed=3)
+    left = trained.of_kind("environment")[0]["effective"]["open"]
+    assert [text.startswith("threads of ThreadPoolExecutor at ") for text in left] == [True] * told
+
+
 @pytest.mark.long
 def test_settings_of_torch_against_deterministic_are_answered_with_file_and_line(train, tmp_path):
     script = tmp_path / "train.py"

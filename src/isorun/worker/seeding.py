@@ -254,8 +254,13 @@ class SeedTaker:
             self._own.add(call)
 
     def pool_made(self, name: str, of_threads: bool) -> None:
-        """Tell that the tasks of a pool have streams of their own; threads have all generators of the process."""
-        where = calling().where
+        """Tell that the tasks of a pool have streams of their own; threads have all generators of the process.
+
+        Threads that a library keeps for itself draw nothing of the training's; those of joblib were asked for.
+        """
+        where, library, _ = calling()
+        if of_threads and library and not name.startswith("joblib."):
+            return None
         if of_threads:
             return self._recorder.left_open(f"threads of {name} at {where} take turns at generators of the process")
         message = f"tasks of {name} at {where} draw from streams of their own, whichever process has them"
