@@ -75,7 +75,7 @@ def test_a_worker_that_was_stopped_and_wakes_up_after_a_takeover_records_nothing
         other.wait(timeout=60)
         answer = told(stopped)
         taken_over += sum(warning["code"] in {"made-elsewhere", "store-claim-lost"} for warning in answer["warnings"])
-    # One that was stopped before its training had begun, or is ended before it looks, has nothing to tell.
+    # The other comes to what has lapsed when it has been through all else: of one stop it may not have been yet.
     assert taken_over > 0 or kills == 1
     workers.check(killed=2 * kills + kills)
 
