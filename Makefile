@@ -61,12 +61,13 @@ test-engines: $(STAMP)
 test-environments: $(STAMP)
 	$(BIN)/python -m pytest -m slow -rs tests/environments tests/worker/test_switches.py
 
-# Import and export with the real trackers, each in an environment of its own, which is made in .trackers (some GB).
+# Every page in Debian's chromium, with axe-core of npm, which is kept in .browser.
 test-browser: $(STAMP)
 	$(BIN)/pip install -q playwright
 	npm install --no-audit --no-fund --prefix .browser axe-core
 	$(BIN)/python -m pytest -m slow -rs tests/serving/test_browser.py
 
+# Import and export with the real trackers, each in an environment of its own, which is made in .trackers (some GB).
 test-trackers: $(STAMP)
 	$(BIN)/python -m pytest -m slow -rs tests/share
 

@@ -14,13 +14,14 @@ from isorun.testing.made_records import make_cell, make_record
 
 
 @functools.cache
-def package(seed=1, name="toy"):
-    """The bytes of a whole package; other seeds, other bytes."""
+def package(seed=1, name="toy", *more):
+    """The bytes of a whole package; other seeds, other bytes. more: seeds of further runs."""
     file = io.BytesIO()
     writer = PackageWriter(file)
     study = Study(name=name, approaches={"lenet": Approach("lenet", ("python", "train.py"))})
     writer.add_study(document_without_secrets(study))
-    writer.add_records([make_record(make_cell(seed), points=5)])
+    records = [make_record(make_cell(one), points=5) for one in (seed, *more)]
+    writer.add_records(sorted(records, key=lambda record: record.cell.id))
     writer.finish(name)
     return file.getvalue()
 

@@ -12,6 +12,7 @@ import pytest
 import isorun
 from isorun import workflow
 from isorun.analysis.measurements import read_table
+from isorun.analysis.studies.foreign_runs import Foreign
 from isorun.errors import InputError, NothingRecorded
 from isorun.questions import Results
 from isorun.study.design import adhoc_study
@@ -93,17 +94,22 @@ def test_a_study_of_which_no_run_finished_is_asked_nothing(tmp_path):
         isorun.compare(study, by="level", store=tmp_path / "runs")
 
 
-def test_a_metric_that_the_study_does_not_judge_is_to_be_declared():
+@pytest.mark.parametrize(
+    ("foreign", "declared"),
+    [(Foreign.OWN, r"\[metrics\.test_loss\]"), (Foreign.TRACKER, "isorun import … --metric test_loss")],
+)
+def test_a_metric_that_the_study_does_not_judge_is_to_be_declared(foreign, declared):
     judged = types.SimpleNamespace(
         study="s",
         conditions=(),
         primary=types.SimpleNamespace(name="loss"),
         metrics=[types.SimpleNamespace(name="loss")],
         logged=("loss", "test_loss"),
+        foreign=foreign,
     )
     found = Results(read_table({"seed": [1, 2], "loss": [0.5, 0.25]}), judged)
     assert found.value("loss") == "loss"
-    with pytest.raises(InputError, match=r"judges no metric 'test_loss'[\s\S]*\[metrics\.test_loss\]"):
+    with pytest.raises(InputError, match=rf"judges no metric 'test_loss'[\s\S]*{declared}"):
         found.value("test_loss")
     with pytest.raises(InputError, match=r"no run left the metric 'f1'[\s\S]*test_loss"):
         found.value("f1")

@@ -135,7 +135,7 @@ def test_data_that_a_training_read_and_that_changed_are_told_by_their_name(readi
 
 
 def test_data_too_large_to_be_hashed_are_known_by_size_and_time(reading, tmp_path, monkeypatch):
-    monkeypatch.setattr("isorun.execution.assemble._LARGEST_READ_FILE", 3)
+    monkeypatch.setattr("isorun.execution.inputs._LARGEST_READ_FILE", 3)
     reading()
     assert [condition.code for condition in reading().conditions] == []
     os.utime(tmp_path / DATA, (1000, 1000))

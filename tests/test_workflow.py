@@ -1,13 +1,16 @@
 """The pipeline without processes: a store in memory, an executor that runs nothing."""
 
+from pathlib import Path
+
 import pytest
 
 from isorun import workflow
 from isorun.errors import InputError, NothingRecorded, StudyError
 from isorun.in_progress import status
 from isorun.scheduling import Observer
+from isorun.store import STUDIES
 from isorun.store.folder import FolderStore
-from isorun.study.design import Study, adhoc_study, with_key
+from isorun.study.design import Study, adhoc_study, load_study, with_key
 from isorun.study.records import Note, RunState
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
@@ -42,6 +45,29 @@ def test_what_is_missing_is_run_and_what_is_there_is_not_run_again(store, instan
     more = workflow.run(study_of(repeats=5), store=store, executor=instant)
     assert more.count(RunState.FINISHED) == 2
     assert not workflow.missing(study_of(repeats=5), store=store)
+
+
+def test_a_study_is_not_moved_from_under_workers_by_who_runs_it_elsewhere(store, instant, tmp_path):
+    """In a store that machines share; who says --queue there, or declares something else, does say where it lies."""
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "s.toml").write_text('name = "s"\nrepeats = 2\n[approaches.a]\ncommand = "python a.py"\n')
+
+    def kept(name):
+        return Path(store.documents(STUDIES).read(name)["folder"]).name
+
+    workflow.queue(load_study(folders[0] / "s.toml"), store=store)
+    workflow.run(folders[1] / "s.toml", store=store, executor=instant)
+    assert kept("s") == "one"
+    workflow.queue(load_study(folders[1] / "s.toml"), store=store)
+    assert kept("s") == "two"
+    for folder, queued, lies_in in ((folders[0], False, "one"), (folders[1], False, "one"), (folders[1], True, "two")):
+        study = adhoc_study([["python", "a.py"]], name="typed", folder=folder)
+        workflow.remember(study, store=store, queued=queued)
+        assert kept("typed") == lies_in
+    workflow.remember(adhoc_study([["python", "b.py"]], name="typed", folder=folders[0]), store=store)
+    assert kept("typed") == "one", "it is another study now"
 
 
 def test_only_some_cells_are_run_when_asked(store, instant):

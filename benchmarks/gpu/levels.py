@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.execution.output import read_run_folder
+from isorun.execution.worker_events import read_run_folder
 from isorun.worker.levels import hooked_python_path, level_environment, seed_environment
 
 _SEED: Final = 1

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from isorun.execution.output import read_run_folder
+from isorun.execution.worker_events import read_run_folder
 from isorun.worker import levels
 
 _FOLDER: Final = Path("gpu-data") / "settings"

@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.execution.output import read_run_folder
+from isorun.execution.worker_events import read_run_folder
 from isorun.worker.levels import hooked_python_path, level_environment, seed_environment
 
 _KEPT: Final = 1

@@ -10,17 +10,16 @@ comparable (metric, data, split, level, class of the environment) is refused wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.analysis.checks.comparable import same_runs
 from isorun.analysis.checks.sides import GroupName, group_name, list_side, scale_of_values, table_sides
-from isorun.analysis.comparability import incomparable, unknown_to_compare
+from isorun.analysis.comparability import ComparedSide, is_arguable, unknown_to_compare, unlike_sides
 from isorun.analysis.comparison import NO_EXTRAS, Comparison, Extras
 from isorun.analysis.comparison import compare as compare_sides
-from isorun.analysis.evidence import Condition, first_of, some
+from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.judged import DIRECTION_CODES, JudgedMetric, direction_conditions
 from isorun.analysis.evidence.provenance import between_sides
 from isorun.analysis.evidence.units import Counting
@@ -39,8 +38,6 @@ __all__ = ["SIDE", "HowCompared", "TwoSides", "compare_with"]
 
 SIDE: Final = "side"
 """The column that tells the sides apart."""
-_ARGUABLE: Final = frozenset(("other-data", "other-split", "other-level", "other-environment", "other-selection"))
-"""What is compared all the same by who asks for it, and told; anything else would make no sense at all."""
 _BETWEEN: Final = frozenset(("sides-differ-in-host", "sides-differ-in-machine", "sides-differ-in-code"))
 
 
@@ -162,6 +159,13 @@ class _Side:
         metric = replace(own.metric, scale=scale_of_values(own.metric.name, side.values))
         return cls(own.name, held.place, metric, rows, side.noun, conditions=held.told)
 
+    def held(self, runs: KnownRuns) -> ComparedSide:
+        """What says whether it can be compared. runs: those that it is a group of."""
+        declared = runs.study.metrics.get(self.metric.name) if runs.study is not None else None
+        provenance = None if self.group is None else self.group.provenance
+        direction = None if declared is None else declared.direction
+        return ComparedSide(runs.place, self.metric, direction, self.selection, self.records, provenance)
+
 
 def _refuse_factors(labels: Iterable[str]) -> None:
     for name in labels:
@@ -242,7 +246,8 @@ class TwoSides:
         metrics = declared if value is None else {value: declared.get(value, Metric(value))}
         own = _Side.of_records(runs, metrics, labels[0], selection=selection, direction=direction)
         other = _Side.of(held, own, labels[1], selection)
-        return cls(runs.study.name, held.place, tuple(_unlike(own, other, held)), own, other)
+        unlike = unlike_sides(own.held(runs), other.held(held))
+        return cls(runs.study.name, held.place, tuple(unlike), own, other)
 
     @property
     def names(self) -> tuple[str, str]:
@@ -258,7 +263,7 @@ class TwoSides:
     @property
     def is_arguable(self) -> bool:
         """Whether who asks for it may compare them all the same."""
-        return all(one.code in _ARGUABLE for one in self.unlike)
+        return is_arguable(self.unlike)
 
     def table(self) -> dict[str, list[Any]]:
         """The runs of both sides, one row a run."""
@@ -291,7 +296,7 @@ class TwoSides:
         )
 
     def _refusal(self) -> InputError:
-        first, *others = sorted(self.unlike, key=lambda one: one.code in _ARGUABLE)
+        first, *others = sorted(self.unlike, key=lambda one: is_arguable([one]))
         anyway = "; --anyway compares all the same, and says so" if self.is_arguable else ""
         return InputError(
             f"{self.study} cannot be compared with the baseline {self.place}: {first.message}",
@@ -314,28 +319,3 @@ class TwoSides:
                 told.append(replace(one, voids=False) if asked else one)
         told += [*self.unlike, *unknown_to_compare(own.records or (), other.records, self.place)]
         return tuple(dict.fromkeys(told))
-
-
-def _unlike(own: _Side, other: _Side, held: KnownRuns) -> Iterator[Condition]:
-    """Why the sides are not comparable, what would make no sense at all first."""
-    metric = own.metric
-    theirs = held.study.metrics.get(metric.name) if held.study is not None else None
-    if theirs is not None and {theirs.direction, metric.direction} == {"higher", "lower"}:
-        message = f"of {metric.name} {metric.direction} is better here, and {theirs.direction} in {held.place}"
-        yield Condition("other-direction", message, "correct the direction in the study")
-    if metric.scale and other.metric.scale and metric.scale != other.metric.scale:
-        found = f"a {metric.scale} here, a {other.metric.scale} in {held.place}"
-        message = f"{metric.name} is not on the same scale on both sides ({found})"
-        yield Condition("other-scale", message, "write it alike on both sides")
-    if own.selection is not None and other.selection is not None and own.selection != other.selection:
-        epochs = [f"{one.name} of {one.metric}" if one.metric else one.name for one in (own.selection, other.selection)]
-        message = f"the two sides are judged at different epochs ({epochs[0]} here, {epochs[1]} in {held.place})"
-        yield Condition("other-selection", message, "--selection NAME takes one that both have")
-    if own.records is None or other.records is None or own.group is None or other.group is None:
-        return
-    same = same_runs(own.records, other.records)
-    if same:
-        found = f"{some(len(same), 'run')} of {held.place}; {first_of(same, 3, ', ')}: recorded once, and on both sides"
-        message = f"the runs that are compared are the baseline's own ({found})"
-        yield Condition("same-runs", message, "compare with runs that were made apart")
-    yield from incomparable(own.records, other.records, (own.group.provenance, other.group.provenance))

@@ -8,26 +8,26 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isorun.errors import harmless
+from isorun.errors import IsorunError, harmless
 from isorun.execution.output import last_row
 from isorun.scheduling import row_text
 from isorun.session import runs_folder
-from isorun.store import SEARCH_CLAIM, WORKER_CLAIM, AbstractStore, Holder
+from isorun.store import SEARCH_CLAIM, STUDIES, STUDY_PLACE, WORKER_CLAIM, AbstractStore, Holder
 from isorun.study.cells import Cell, cells_of
-from isorun.study.design import Study
+from isorun.study.design import Study, kept_study
 from isorun.workflow import known_to, opened, recorded
 
 if TYPE_CHECKING:
     from isorun.execution.slurm.standing import SlurmStanding
 
-__all__ = ["RunInProgress", "RunInSlurm", "Status", "WorkerAtWork", "status"]
+__all__ = ["RunInProgress", "RunInSlurm", "Status", "StudyLeft", "WorkerAtWork", "status"]
 
 _QUEUED, _RUNNING, _ENDED = "queued", "running", "ended"
 _MOST_SHOWN = 50
@@ -130,22 +130,42 @@ class WorkerAtWork:
 
 
 @dataclass(frozen=True, slots=True)
+class StudyLeft:
+    """A kept study that is not finished: how many of its cells are missing. problem: why that is not known."""
+
+    study: str
+    total: int = 0
+    missing: int = 0
+    problem: str = ""
+
+    def __str__(self) -> str:
+        """How much of it is missing."""
+        return harmless(f"{self.study}: {self.problem or f'{self.missing} of {self.total} missing'}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"study": self.study, "runs": self.total, "missing": self.missing, "problem": self.problem or None}
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """How far a study is, or with no study a whole store. missing: cells that nobody has finished, runs or has queued.
 
-    failed: of the missing ones, those that were tried. total and missing are None for a whole store. running: runs of
-    processes that hold their cells. workers: all that are at work in the store. in_slurm: runs that SLURM has, whether
-    an isorun waits for them or not.
+    failed: those that were tried, of the missing ones of a study, or of all that a store has. total is None for a whole
+    store, whose missing cells are those of the studies that it keeps (`run --queue`); unfinished: these studies.
+    running: runs of processes that hold their cells. workers: all that are at work in the store. in_slurm: runs that
+    SLURM has, whether an isorun waits for them or not.
     """
 
     study: str
     total: int | None
     finished: int
     failed: int
-    missing: int | None
+    missing: int
     running: tuple[RunInProgress, ...]
     workers: tuple[WorkerAtWork, ...] = ()
     in_slurm: tuple[RunInSlurm, ...] = ()
+    unfinished: tuple[StudyLeft, ...] = ()
 
     @property
     def is_at_work(self) -> bool:
@@ -163,7 +183,7 @@ class Status:
         for state, told in ((_QUEUED, "queued"), (_ENDED, "ended in SLURM"), ("unknown", "not known to SLURM's queue")):
             counts += [f"{len(found)} {told}"] if (found := self._in_state(state)) else []
         counts += [f"{self.missing} missing"] if self.missing else []
-        of_them = "of them " if self.missing else ""
+        of_them = "of them " if self.missing and self.total is not None else ""
         counts += [f"{self.failed} {of_them}did not finish"] if self.failed else []
         head = harmless(f"{self.study or 'this store'}: {', '.join(counts)}")
         lines = [head, *(f"  {run}" for run in (*self.running, *self.in_slurm[:_MOST_SHOWN]))]
@@ -171,6 +191,9 @@ class Status:
             lines.append(f"  … and {len(self.in_slurm) - _MOST_SHOWN} more in SLURM; --json lists all")
         if any(not run.is_awaited for run in self.in_slurm):
             lines.append("  no isorun waits for them: the isorun run … that queued them comes back and records them")
+        lines += [f"  {one}" for one in self.unfinished[:_MOST_SHOWN]]
+        if len(self.unfinished) > _MOST_SHOWN:
+            lines.append(f"  … and {len(self.unfinished) - _MOST_SHOWN} more studies; --json lists all")
         return "\n".join((*lines, *(f"  {one}" for one in self.workers)))
 
     def _repr_html_(self) -> str:
@@ -191,6 +214,7 @@ class Status:
             "queued": [run.to_json() for run in self._in_state(_QUEUED)],
             "ended": [run.to_json() for run in self.in_slurm if run.state not in {_RUNNING, _QUEUED}],
             "workers": [worker.to_json() for worker in self.workers],
+            "unfinished": [one.to_json() for one in self.unfinished],
         }
 
 
@@ -208,26 +232,62 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
         finished, tried = found.finished(asked), {run_id.rpartition("-")[0] for run_id in found.run_ids(asked)}
         runs = runs_folder(found, declared.folder if declared else ".")
         in_slurm = _in_slurm(runs, {holder.cell_id for holder in holders if not holder.left}, found)
-    away = {run.cell_id for run in in_slurm}
-    holders = [holder for holder in holders if holder.cell_id not in away]
-    if declared is None:
-        running = tuple(_in_progress(holder, runs) for holder in holders)
-        held = {holder.cell_id for holder in holders} | away
-        return Status("", None, len(finished), len(tried - finished - held), None, running, workers, in_slurm)
+        away = {run.cell_id for run in in_slurm}
+        holders = [holder for holder in holders if holder.cell_id not in away]
+        if declared is None:
+            running = tuple(_in_progress(holder, runs) for holder in holders)
+            held = {holder.cell_id for holder in holders} | away
+            missing, studies = _unfinished(found, finished | held)
+            failed = len(tried - finished - held)
+            return Status("", None, len(finished), failed, missing, running, workers, in_slurm, studies)
     known = {**_beyond(holders, runs, cells.values()), **cells}
     running = tuple(_in_progress(holder, runs, known[holder.cell_id]) for holder in holders if holder.cell_id in known)
     alike = {_without_seed(cell) for cell in cells.values()} if in_slurm else set()
     in_slurm = tuple(run for run in in_slurm if _without_seed(run.standing.job.cell) in alike)
     held = {run.holder.cell_id for run in running} | {run.cell_id for run in in_slurm}
     left = cells.keys() - finished - held
-    failed, missing, to_come = len(left & tried), len(left), 0
-    if declared.searches:  # a trial that failed is not missing: the search went on without it
-        from isorun.study.searches import trials_to_come  # noqa: PLC0415 - most studies have none
-
-        to_come = trials_to_come(declared)
-        missing += to_come - failed
+    failed, to_come = len(left & tried), _to_come(declared)
+    # A trial that failed is not missing: the search went on without it; and nobody makes a tracker's runs again.
+    missing = len(left) + to_come - (failed if declared.searches or declared.imported else 0)
     total = len(cells) + to_come
     return Status(declared.name, total, len(cells.keys() & finished), failed, missing, running, workers, in_slurm)
+
+
+def _to_come(study: Study) -> int:
+    """The trials that its searches are still to propose."""
+    if not study.searches:
+        return 0
+    from isorun.study.searches import trials_to_come  # noqa: PLC0415 - most studies have none
+
+    return trials_to_come(study)
+
+
+def _unfinished(store: AbstractStore, seen_to: Set[str]) -> tuple[int, tuple[StudyLeft, ...]]:
+    """How many cells of kept studies nobody sees to, each counted once, and the studies they are of, oldest first.
+
+    Studies are as they were kept, which is what workers carry out, wherever their files lie.
+    """
+    kept, cells, found, to_come = store.documents(STUDIES), set[str](), [], 0
+    for name in reversed(kept.names()):
+        try:
+            document = dict(kept.read(name) or {})
+            folder = Path(str(document["folder"]))
+            rest = {key: value for key, value in document.items() if key not in STUDY_PLACE}
+            study = known_to(kept_study(rest, folder, name), store)
+        except (IsorunError, KeyError, TypeError, ValueError, AttributeError) as error:
+            why = error.what if isinstance(error, IsorunError) else f"{type(error).__name__}: {error}"
+            found.append(StudyLeft(name, problem=f"cannot be read: {why}"))
+            continue
+        if study.imported:
+            continue
+        own = {cell.id for cell in cells_of(study)}
+        left = own - seen_to
+        if study.searches:
+            left -= {run_id.rpartition("-")[0] for run_id in store.run_ids(left)} if left else set()
+        ahead = _to_come(study)
+        cells, to_come = cells | left, to_come + ahead
+        found += [StudyLeft(name, len(own) + ahead, len(left) + ahead)] if left or ahead else []
+    return len(cells) + to_come, tuple(found)
 
 
 def _in_slurm(runs: Path, held: set[str], store: AbstractStore) -> tuple[RunInSlurm, ...]:

@@ -71,7 +71,7 @@ class Offer:
     """A kept study here. cells: those that can be carried out; conditions: what there is to know, and what is left.
 
     study: None where what is kept cannot be read. retries, fails_fast: of its policy, which counts for all who take
-    its cells together.
+    its cells together. unproven: no run had finished that says what code and data the others are made of.
     """
 
     study: Study | None
@@ -79,11 +79,14 @@ class Offer:
     conditions: tuple[Condition, ...] = ()
     retries: int = 0
     fails_fast: bool = False
+    unproven: bool = False
 
 
 @dataclass(slots=True)
 class Offers:
     """What the store offers, looked at again and again: a study is read anew where its document has changed.
+
+    And once more when the first of its runs has finished, here or elsewhere: it may have read other data than lie here.
 
     asked: the names that were asked for; all where none was. anyway: whether cells are taken although code or data
     differ here. executor: what says whether runs can begin.
@@ -107,9 +110,13 @@ class Offers:
                 except IsorunError as error:
                     self._read[name] = (None, _refused(name, error))
                     continue
-                if name not in self._read or self._read[name][0] != document:
+                if name not in self._read or self._read[name][0] != document or self._is_proven(self._read[name][1]):
                     self._read[name] = (document, self._offer(name, document or {}))
             return {name: self._read[name][1] for name in names}
+
+    def _is_proven(self, offer: Offer) -> bool:
+        """Whether runs say by now what those of an offer are made of."""
+        return offer.unproven and bool(self.store.finished(cell.id for cell in offer.cells))
 
     def _offer(self, name: str, document: Mapping[str, Any]) -> Offer:
         try:
@@ -133,6 +140,8 @@ def offer_of(
     """What of the kept study can be carried out here. named: it was asked for by its name."""
     folder = folders.here(name, Path(str(document["folder"])))
     study, told = _declared(name, document, folder, store)
+    if study.imported:
+        return Offer(study, (), _not_to_be_made(study) if named else ())
     cells = cells_of(known_to(study, store)) if not study.searches else ()
     left = _not_for_workers(study, store, cells, named=named)
     if left is not None:
@@ -154,7 +163,8 @@ def offer_of(
     told += list(dict.fromkeys(wrong.values()))
     policy = {**document_of(study)["policy"], "retries": 0, "on_failure": "continue"}
     own = changed(study, policy=policy)
-    return Offer(own, here, tuple(told), study.policy.retries, study.policy.on_failure == "fail-fast")
+    fails_fast = study.policy.on_failure == "fail-fast"
+    return Offer(own, here, tuple(told), study.policy.retries, fails_fast, unproven=not finished)
 
 
 def _declared(
@@ -186,7 +196,9 @@ def _not_for_workers(study: Study, store: AbstractStore, cells: Sequence[Cell], 
     """Searches and decisions look at results before they propose runs, and that is for the command that does it."""
     if study.searches:
         message = f"{study.name} is a search, which proposes its trials as results come in: it stays with its command"
-        return Condition("left-to-search", message, f"isorun run {study.file or study.name}; several share its trials")
+        return Condition(
+            "left-to-search", message, f"isorun run {shlex.quote(study.file or study.name)}; several share its trials"
+        )
     own = {cell.id for cell in cells}
     plans = store.documents(PLANS)
     for plan in () if named else plans.names():
@@ -198,6 +210,13 @@ def _not_for_workers(study: Study, store: AbstractStore, cells: Sequence[Cell], 
             message = f"{study.name} is being decided on, and how many runs that takes is for isorun decide to say"
             return Condition("left-to-decision", message, f"--study {shlex.quote(study.name)} takes all its cells")
     return None
+
+
+def _not_to_be_made(study: Study) -> tuple[Condition, ...]:
+    """Runs of a tracker were made by whoever used it, also those that failed: none of them is left to anybody."""
+    tracker = study.imported.tracker if study.imported else ""
+    message = f"{study.name}: its runs were imported from {tracker}, and isorun cannot make more of them"
+    return (Condition("left-to-tracker", message, "make more with the tracker, then isorun import again"),)
 
 
 def _no_folder(name: str, folder: Path) -> Condition | None:

@@ -16,6 +16,7 @@ tells itself: `print(compare(…))` says what the command prints, and a notebook
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -120,9 +121,17 @@ class Results:
             raise InputError(
                 f"the study {self.study.study} judges no metric {chosen!r}",
                 allowed=known_names(chosen, metrics),
-                hint=f"declare it in the study file: [metrics.{chosen}]; no run is made again",
+                hint=self._declaring(chosen),
             )
         return chosen or self.study.primary.name
+
+    def _declaring(self, metric: str) -> str:
+        """How the study gets to judge a metric that its runs have."""
+        from isorun.analysis.studies.foreign_runs import Foreign
+
+        if self.study is not None and self.study.foreign is Foreign.TRACKER:
+            return f"isorun import … --metric {shlex.quote(metric)} judges it"
+        return f"declare it in the study file: [metrics.{metric}]; no run is made again"
 
     def metric(self, value: str | None, direction: str | None) -> JudgedMetric:
         """What is judged, with its direction: as chosen, else as the study says, else as the name tells."""
@@ -175,7 +184,12 @@ class Results:
 
         known = sides.conditions() if sides else ()
         others = tuple(condition for condition in known if condition.code not in DIRECTION_CODES)
-        return (*(direction_conditions(metric) if metric else ()), *others)
+        told = direction_conditions(metric) if metric else ()
+        if self.study is not None and metric is not None:
+            from isorun.analysis.studies.foreign_runs import steps_for_such_runs
+
+            told = steps_for_such_runs(told, self.study.foreign, [metric])
+        return (*told, *others)
 
 
 def results(data: Any, *, store: str | Path | AbstractStore | None = None, selection: str | None = None) -> Results:

@@ -12,7 +12,7 @@ from isorun.analysis.evidence import Condition, first_of, some
 from isorun.analysis.evidence.provenance import effective, files_of
 from isorun.analysis.evidence.shared_files import is_isolated
 from isorun.errors import IsorunError
-from isorun.execution.assemble import (
+from isorun.execution.inputs import (
     GIVEN_FILES,
     READ_FILES,
     VARIABLES_READ,

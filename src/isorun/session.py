@@ -396,7 +396,7 @@ def _not_kept(source: str | Path | None, path: Path, names: Sequence[str], found
     """The study of a file after all; an error where there is none. found: what is known of the store that was named."""
     if source is None:
         raise NothingRecorded(
-            "no study is named, and none was run in this folder" if not found else "no study is named",
+            "no study is named, and none is kept by its name in this folder" if not found else "no study is named",
             found=found,
             hint="isorun report study.toml, or isorun run -n 16 -- python train.py first; what isorun price or bisect "
             "measured is told again, without new runs, when the same is typed again",

@@ -33,7 +33,8 @@ _END_SECONDS = 120.0
 class Stopped:
     """What was ended. records: of the runs, as they are kept now.
 
-    by_others: runs that another isorun holds, which were asked to end; it records them and ends its work. orphaned:
+    by_others: runs that another isorun holds, which were asked to end; it records them and ends its work. elsewhere:
+    the holders that are on other machines, of which only their claims say that they are still there. orphaned:
     runs that were asked to end, too, whose isorun is known to be gone while its claims have not lapsed yet. unheard:
     runs whose end was not told in time; whoever comes back records them. freed: runs that were left in a queue which
     cannot be seen from here: their cells can be made again, and if they still go on what they leave is refused then.
@@ -47,6 +48,7 @@ class Stopped:
     freed: int = 0
     orphaned: int = 0
     at_work: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """How many runs were ended, in one line."""
@@ -54,9 +56,10 @@ class Stopped:
         if not (self.records or self.by_others or self.orphaned or self.unheard or self.freed):
             return f"{where}: no run is in a cluster's queue{self._told_at_work()}"
         parts = [f"{len(self.records)} ended and recorded"]
-        parts += (
-            [f"{self.by_others} asked to end, recorded by the isorun that waits for them"] if self.by_others else []
+        who = (
+            f"{', '.join(self.elsewhere)}, if it is still there" if self.elsewhere else "the isorun that waits for them"
         )
+        parts += [f"{self.by_others} asked to end, recorded by {who}"] if self.by_others else []
         parts += (
             [f"{self.orphaned} asked to end, of an isorun that is gone: not recorded before its claims have lapsed"]
             if self.orphaned
@@ -80,6 +83,7 @@ class Stopped:
             "unheard": self.unheard,
             "freed": self.freed,
             "at_work": list(self.at_work),
+            "elsewhere": list(self.elsewhere),
         }
 
 
@@ -162,23 +166,30 @@ def _ended(found: Sequence[SlurmStanding], executor: SlurmExecutor, store: Abstr
                 claims.pop(event.run_id).release()
     for claim in claims.values():
         claim.leave()
-    orphaned = _orphaned(refused, store) if refused else 0
-    return Stopped(name, tuple(records), len(refused) - orphaned, len(claims), orphaned=orphaned)
+    orphaned, elsewhere = _orphaned(refused, store) if refused else (0, ())
+    others = len(refused) - orphaned
+    return Stopped(name, tuple(records), others, len(claims), orphaned=orphaned, elsewhere=elsewhere if others else ())
 
 
-def _orphaned(run_ids: Sequence[str], store: AbstractStore) -> int:
-    """How many of these runs, whose claims are not to be had, nobody waits for.
+def _orphaned(run_ids: Sequence[str], store: AbstractStore) -> tuple[int, tuple[str, ...]]:
+    """How many of these runs, whose claims are not to be had, nobody waits for; and holders on other machines.
 
     A killed holder's claims hold for a while yet in a store that many machines share. That it is gone is known where it
     was a process of this machine, and where its claim has lapsed and others just have not taken it over.
     """
     holders = {f"{holder.cell_id}-{holder.attempt}": holder for holder in store.holders()}
     left = [run_id for run_id in run_ids if run_id not in holders or _is_gone(holders[run_id])]
-    return len(set(left) - store.run_ids())
+    away = [holders[run_id] for run_id in run_ids if run_id in holders and not _is_here(holders[run_id])]
+    named = sorted({f"process {holder.pid} on {holder.host}" for holder in away})
+    return len(set(left) - store.run_ids()), tuple(named)
+
+
+def _is_here(holder: Holder) -> bool:
+    return holder.host == socket.gethostname()
 
 
 def _is_gone(holder: Holder) -> bool:
-    if holder.host != socket.gethostname():
+    if not _is_here(holder):
         return False
     try:
         os.kill(holder.pid, 0)

@@ -234,6 +234,8 @@ class WhatIsLeft(AbstractAgenda):
         name, offer = self._offer_of[cell.id]
         self._busy_until, self._look_at = time.monotonic(), 0.0
         if record.state is RunState.FINISHED:
+            if name not in self._went_well:  # what it was made of is known now, and may differ from what others found
+                self._looked_at_documents = -math.inf
             self._went_well.add(name)
         elif record.state in _FAILURES:
             self._failures[cell.id] += 1

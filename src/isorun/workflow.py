@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -18,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from isorun.errors import IsorunError, NothingRecorded, StudyError, UsageError, needs_linux
+from isorun.errors import IsorunError, NothingRecorded, StoreError, StudyError, UsageError, needs_linux
 from isorun.scheduling import AbstractAgenda, CellList, Observer, Outcome, carry_out, observer_of
 from isorun.session import (
     ExecutorOptions,
@@ -35,9 +36,10 @@ from isorun.session import (
     runs_folder,
     store_if_there,
 )
-from isorun.store import PLANS, SEARCHES, STUDIES, AbstractStore, shown_place
+from isorun.store import PLANS, SEARCHES, STUDIES, STUDY_PLACE, AbstractStore, shown_place
 from isorun.study.cells import Cell, cells_of, withheld_hashes
 from isorun.study.design import (
+    KEPT_NAMES,
     Study,
     can_be_kept,
     changed,
@@ -79,6 +81,7 @@ __all__ = [
     "recent",
     "recorded",
     "records",
+    "refuse_imported",
     "remember",
     "reuse_conditions",
     "run",
@@ -96,8 +99,8 @@ _LOOKED_AT: Final = 20
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
 _TOLD_AT_ONCE: Final = frozenset(
     [
-        *("shared-device", "bad-return", "several-trainings", "lock-of-the-study"),
-        *("checkout-changed", "checkout-written", "edited-while-running", "isolation-left"),
+        *("shared-device", "bad-return", "several-trainings", "several-processes"),
+        *("lock-of-the-study", "checkout-changed", "checkout-written", "edited-while-running", "isolation-left"),
     ]
 )
 
@@ -254,7 +257,11 @@ def carry_out_agenda(
     store, observer = session.store, observer_of(study, observer)
     with blaming("store", store):
         study = known_to(study, store)
-        before = (*reuse_conditions(study, store, by_name=keep_study), *_left_in_slurm(study, session))
+        before = (
+            *_named_by_file_alone(study),
+            *reuse_conditions(study, store, by_name=keep_study),
+            *_left_in_slurm(study, session),
+        )
     for condition in before:
         observer.warned(condition)
     judged_before: dict[str, Any] = {}
@@ -275,6 +282,17 @@ def carry_out_agenda(
     return replace(outcome, conditions=(*before, *after))
 
 
+def _named_by_file_alone(study: Study) -> tuple[Condition, ...]:
+    """Told before hours of runs, which pages would not show."""
+    if not study.file or can_be_kept(study.name):
+        return ()
+    from isorun.analysis.evidence import Condition
+
+    message = f"a store cannot keep the name {study.name!r}: its file alone names the study, and no page shows it"
+    next_step = f"write a name of {KEPT_NAMES} into {study.file}: its runs stay what they are"
+    return (Condition("name-not-kept", message, next_step),)
+
+
 def _left_in_slurm(study: Study, session: Session) -> tuple[Condition, ...]:
     """Runs of the study that SLURM still has, where another executor is about to make them, too."""
     if session.executor_name in ("", "slurm") or not (session.run_folders / "slurm").is_dir():
@@ -290,7 +308,7 @@ def _left_in_slurm(study: Study, session: Session) -> tuple[Condition, ...]:
     if not there:
         return ()
     message = f"{some(len(there), 'run')} of this study are in SLURM's queue or run there, and are made here as well"
-    ends = f"isorun stop {study.file or study.name}, with the same --store where one was given, ends them"
+    ends = f"isorun stop {shlex.quote(study.file or study.name)}, with the same --store where one was given, ends them"
     next_step = f"--executor slurm comes back to them; {ends}"
     return (Condition("in-slurm", message, next_step),)
 
@@ -359,11 +377,7 @@ def session_of(
     Searches, environments of other kinds than the interpreter, and commands are looked at before: what is refused then
     leaves nothing.
     """
-    if study.imported:
-        raise StudyError(
-            f"the runs of the study {study.name} were imported from {study.imported.tracker}: isorun cannot make more",
-            hint="make more with the tracker, then isorun import again; isorun run -- COMMAND makes runs under control",
-        )
+    refuse_imported(study)
     if executor == "local":
         needs_linux("carrying out runs")
     if study.searches:
@@ -524,7 +538,7 @@ def _looked_at(
     """A run that the worker ends after a few steps, and what each of its processes told; it is kept nowhere."""
     import tempfile
 
-    from isorun.execution.output import told_environments
+    from isorun.execution.worker_events import told_environments
     from isorun.study.design import adhoc_study, only_looked_at
 
     study = adhoc_study([list(command)], name="audit", policy={"time_limit": limit}, folder=folder)
@@ -580,16 +594,18 @@ def analyse_records(study: Study, found: Sequence[RunRecord], told: Sequence[Con
     return replace(result, conditions=(*result.conditions, *told)) if told else result
 
 
-def remember(study: Study, *, store: Store = None, metrics: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def remember(
+    study: Study, *, store: Store = None, metrics: Mapping[str, Any] | None = None, queued: bool = False
+) -> dict[str, Any]:
     """Keep the declaration of an ad hoc study in its store, so that it can be reported on by name.
 
     Levels, seeds and repeats of the same command that are kept under the name already stay beside its own. metrics:
-    those to keep in place of its own. The metrics that were kept before are returned.
+    those to keep in place of its own. queued: for workers. The metrics that were kept before are returned.
     """
     judged_before: dict[str, Any] = {}
-    place = place_of(study, store)
+    where, is_same = place_of(study, store), False
     with (
-        nullcontext(place) if isinstance(place, AbstractStore) else open_store(place) as opened,
+        nullcontext(where) if isinstance(where, AbstractStore) else open_store(where) as opened,
         blaming("store", opened),
     ):
         study = with_key(study, opened.key)
@@ -597,13 +613,39 @@ def remember(study: Study, *, store: Store = None, metrics: Mapping[str, Any] | 
             from isorun.reuse import kept_before
 
             before = kept_before(study, opened)
-            if before is not None and extends(study, before):
+            is_same = before is not None and extends(study, before)
+            if before is not None and is_same:
                 judged_before = document_of(before)["metrics"]
                 study = together(study, before)
         study = study if metrics is None else changed(study, metrics=dict(metrics))
-        document = {**_place_of(study, opened), **document_without_secrets(study)}
-        opened.documents(STUDIES).write(study.name, document)
+        place = _place_of(study, opened)
+        if is_same and not queued:
+            place = _place_before(study.name, place, opened)
+        opened.documents(STUDIES).write(study.name, {**place, **document_without_secrets(study)})
     return judged_before
+
+
+def _place_before(name: str, place: dict[str, Any], store: AbstractStore) -> dict[str, Any]:
+    """Where a study lies that is kept already: in a store that machines share, where it was said to be at first.
+
+    Workers look for that folder: whoever makes runs of the same study in another one does not move it from under them.
+    """
+    from isorun.store.folder import FolderStore
+
+    if isinstance(store, FolderStore):
+        return place
+    before = store.documents(STUDIES).read(name) or place
+    is_elsewhere = before.get("folder") != place["folder"]
+    return {key: value for key, value in before.items() if key in STUDY_PLACE} if is_elsewhere else place
+
+
+def refuse_imported(study: Study) -> None:
+    """Nobody can make more runs of a tracker with isorun, here or elsewhere."""
+    if study.imported:
+        raise StudyError(
+            f"the runs of the study {study.name} were imported from {study.imported.tracker}: isorun cannot make more",
+            hint="make more with the tracker, then isorun import again; isorun run -- COMMAND makes runs under control",
+        )
 
 
 def queue(study: Study, *, store: Store = None) -> tuple[Study, tuple[Cell, ...], tuple[Condition, ...]]:
@@ -611,8 +653,9 @@ def queue(study: Study, *, store: Store = None) -> tuple[Study, tuple[Cell, ...]
     if study.searches:
         raise StudyError(
             "a search proposes its trials as results come in, and cannot be left to workers",
-            hint=f"isorun run {study.file or study.name} goes on with it; several at once share its trials",
+            hint=f"isorun run {shlex.quote(study.file or study.name)} goes on with it; several share its trials",
         )
+    refuse_imported(study)
     place = place_of(study, store)
     with (
         nullcontext(place) if isinstance(place, AbstractStore) else open_store(place) as found,
@@ -621,7 +664,14 @@ def queue(study: Study, *, store: Store = None) -> tuple[Study, tuple[Cell, ...]
         study = known_to(study, found)
         conditions = reuse_conditions(study, found, by_name=not study.file)
         if not study.file:
-            remember(study, store=found)
+            remember(study, store=found, queued=True)
+        elif not can_be_kept(study.name):
+            raise StudyError(
+                "a study that workers take is known by its name, and this one cannot be kept",
+                found=repr(study.name),
+                allowed=KEPT_NAMES,
+                hint=f"write another name into {study.file}",
+            )
         elif not _remember_file(study, found, queued=True):
             raise StudyError(
                 f"a study of the name {study.name!r} is kept already, and is that of a command",
@@ -659,9 +709,12 @@ def _remember_file(study: Study, store: AbstractStore, *, queued: bool = False) 
         if before is not None and "file" not in before:
             return False
         place = {**_place_of(study, store, queued=queued), "file": study.file}
-        document = {**place, **document_without_secrets(study)}
-        if before != document:
-            kept.write(study.name, document)
+        declared = document_without_secrets(study)
+        is_same = before is not None and declared == {k: v for k, v in before.items() if k not in STUDY_PLACE}
+        if is_same and not queued:
+            place = _place_before(study.name, place, store)
+        if before != {**place, **declared}:
+            kept.write(study.name, {**place, **declared})
     return True
 
 
@@ -673,8 +726,6 @@ def recent(store: Store = None) -> tuple[str, ...]:
 
 def store_words(store: Store) -> str:
     """What names the store in a command that is to be typed next; empty for that of the folder."""
-    import shlex
-
     return f" --store {shlex.quote(shown_place(str(store)))}" if isinstance(store, (str, Path)) else ""
 
 
@@ -740,7 +791,11 @@ def kept_of(name: str | Study, store: AbstractStore) -> tuple[set[str], set[tupl
     cells = {cell.id for cell in cells_of(study, store.key)}
     documents = {(STUDIES, study.name)}
     for plan in store.documents(PLANS).names():
-        document = store.documents(PLANS).read(plan) or {}
+        try:
+            document = store.documents(PLANS).read(plan) or {}
+        except StoreError:  # of whichever study: who reads it next is told what is wrong with it
+            documents.add((PLANS, plan))
+            continue
         if cells.issuperset(document.get("cells", ())):
             documents.add((PLANS, plan))
             made = document.get("made")

@@ -63,10 +63,34 @@ def test_other_predictions_and_threads_are_what_is_compared_or_told_elsewhere():
 def test_what_one_side_did_not_record_is_not_held_against_it_and_told():
     bare = make_record(environment={}, digests={}, predictions=())
     assert codes(RUN, bare) == []
-    assert [one.code for one in unknown_to_compare([RUN], [bare], "x.isorun")] == ["split-unknown"]
+    assert [one.code for one in unknown_to_compare([RUN], [bare], "x.isorun")] == ["data-unknown", "split-unknown"]
     assert [one.code for one in unknown_to_compare([RUN], None, "x.csv")] == ["baseline-unknown"]
     assert list(unknown_to_compare([RUN], [RUN], "x.isorun")) == []
     assert list(unknown_to_compare([bare], [bare], "x.isorun")) == []
+
+
+def reading(**files):
+    listed = [{"path": name.replace("_", "."), "sha256": digest * 32} for name, digest in files.items()]
+    return make_record(environment={"requested": {"read_files": listed}}, digests={}, predictions=())
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "said"),
+    [
+        (reading(names_txt="11"), reading(), "names.txt was read here, no file in x.isorun"),
+        (reading(names_txt="11"), reading(faces_npz="22"), "names.txt was read here, faces.npz in x.isorun"),
+        (reading(names_txt="11", a_npz="33"), reading(names_txt="22", a_npz="33"), "both read names.txt, with other"),
+        (reading(names_txt="11"), reading(words_txt="11"), ""),
+        (reading(names_txt="11"), reading(names_txt="11", extra_npz="22"), ""),
+        (reading(train_py="11"), reading(other_py="22"), ""),
+        (reading(), reading(), ""),
+    ],
+)
+def test_that_nothing_shows_the_data_to_be_the_same_is_told(mine, theirs, said):
+    told = list(unknown_to_compare([mine], [theirs], "x.isorun"))
+    assert [one.code for one in told] == (["data-unknown"] if said else [])
+    assert all(said in one.message for one in told)
+    assert codes(mine, theirs) == []
 
 
 def test_labels_that_cannot_be_unpacked_do_no_harm():

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -88,6 +89,62 @@ def test_a_table_of_runs_says_which_columns_are_results(folder, shell):
     assert done.returncode == 0, done.stderr
     assert "4 new runs" in done.stdout
     assert shell("compare", "runs").returncode == 0
+
+
+TABLE = "run,params.model,params.seed,metrics.acc,metrics.loss,status\n" + "".join(
+    f"{model}{seed},{model},{seed},0.{90 + seed},0.{30 + seed},FINISHED\n" for model in "ab" for seed in range(3)
+)
+
+
+def test_a_metric_is_asked_for_by_its_name_and_one_that_no_run_has_is_refused(folder, shell):
+    (folder / "runs.csv").write_text(TABLE)
+    for wrong in ("metrics.acc", "model", "status", "nothing"):
+        refused = shell("import", "csv:runs.csv", "--metric", f"{wrong}:higher")
+        assert refused.returncode == 1
+        assert f"'{wrong}'" in refused.stderr
+        assert "acc" in refused.stderr
+    assert not (folder / ".isorun").exists()
+    done = shell("import", "csv:runs.csv", "--approach", "model", "--metric", "acc:higher")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(shell("summarize", "runs", "--json").stdout)[0]["n"] == 3
+    refused = shell("import", "mlflow:mlflow.db", "--experiment", "digits", "--metric", "test_ac")
+    assert refused.returncode == 1
+    assert "did you mean 'test_acc'?" in refused.stderr
+
+
+def test_what_is_advised_of_imported_runs_can_be_done(folder, shell):
+    """No study file declares them, and isorun cannot make more: what it says next is another import, or the tracker."""
+    (folder / "runs.csv").write_text(f"{TABLE}z,b,7,nan,,FAILED\n")
+    (folder / "one.csv").write_text("run,params.seed,metrics.acc\nr0,0,0.9\n")
+    assert shell("import", "csv:runs.csv", "--approach", "model").returncode == 0
+    assert shell("import", "csv:one.csv", "--name", "one").returncode == 0
+    advised = []
+    for words in (("report", "runs"), ("report", "one"), ("compare", "runs"), ("compare", "runs", "--metric", "loss")):
+        done = shell(*words)
+        advised += [part.partition("\n\n")[0] for part in f"{done.stdout}\n{done.stderr}".split("next:")[1:]]
+    said = " ".join(" ".join(advised).split())
+    for impossible in ("isorun run", "repeats", "in the study", "seeds =", "output.log", "isorun.log"):
+        assert impossible not in said, said
+    assert "isorun import … --metric acc:higher" in said
+    assert shell("import", "csv:runs.csv", "--approach", "model", "--metric", "acc:higher").returncode == 0
+    codes = [one["code"] for one in json.loads(shell("report", "runs", "--json").stdout)["warnings"]]
+    assert not {"metric-chosen", "direction-guessed"} & set(codes)
+
+
+def test_a_failed_run_of_a_tracker_is_left_to_nobody(folder, shell):
+    (folder / "runs.csv").write_text(f"{TABLE}z,b,7,nan,,FAILED\n")
+    (folder / "imported").write_text("#!/bin/sh\ntouch ran\n")  # a program that is called as such cells begin
+    (folder / "imported").chmod(0o755)
+    assert shell("import", "csv:runs.csv", "--approach", "model").returncode == 0
+    for words in (("run", "runs", "--queue"), ("run", "runs", "--dry-run"), ("run", "runs")):
+        refused = shell(*words)
+        assert refused.returncode == 1
+        assert "isorun cannot make more" in refused.stderr
+    done = shell("worker", env={"PATH": f"{folder}:{os.environ['PATH']}"})
+    assert "nothing was left to take" in done.stdout
+    assert not (folder / "ran").exists()
+    assert "left-to-tracker" in shell("worker", "--study", "runs").stdout
+    assert shell("status").stdout == "this store: 6 finished, 0 running, 1 did not finish\n"
 
 
 def test_a_second_export_to_mlflow_writes_no_run_twice(folder, shell):

@@ -51,6 +51,16 @@ def test_pack_and_verify_tell_what_is_in_a_package(shell, config):
     assert shell("verify", "digits.isorun", "--address", "sha256:" + "0" * 64, env=config).returncode == 3
 
 
+def test_verify_names_metrics_that_were_read_and_not_declared(shell, config):
+    shell.write("train.py", "for n in range(3): print(f'epoch {n} loss {1 / (n + 1)} accuracy {n / 3}')\n")
+    assert shell("run", "-n", "1", "--", "python", "train.py").returncode == 0
+    assert shell("pack", "-o", "one.isorun", "--no-sign", env=config).returncode == 0
+    lines = shell("verify", "one.isorun", env=config).stdout.splitlines()
+    assert "  metrics      accuracy, loss" in lines
+    assert lines[1].endswith(": 1 run (1 finished) in 1 group")
+    assert "  data         no digest of a file" in lines
+
+
 def test_a_dry_run_lists_members_and_writes_nothing(shell, config):
     recorded_study(shell.folder)
     done = shell("pack", "study.toml", "--dry-run", env=config)
@@ -113,6 +123,13 @@ def test_signing_and_trusting(shell, config):
     made = shell("keys", "new", env=config)
     line = next(text.strip() for text in made.stdout.splitlines() if text.strip().startswith("ed25519 "))
     assert "signed     by SHA256:" in shell("pack", "study.toml", "-o", "a.isorun", env=config).stdout
+    assert shell("pack", "a.isorun", "--plain", "plain", env=config).returncode == 0
+    tables = ("pack", "--from-plain", "plain", "-o", "b.isorun")
+    assert "signed     by SHA256:" in shell(*tables, env=config).stdout
+    assert "signed     no" in shell(*tables, "--no-sign", env=config).stdout
+    assert "SPDX" in shell(*tables, "--license", "my own", env=config).stderr
+    assert "which was not written" in shell(*tables[:-1], "c.isorun", "--dry-run", env=config).stdout
+    assert not (shell.folder / "c.isorun").exists()
     done = shell("verify", "a.isorun", env=config)
     assert done.returncode == 0
     assert "by a key that you do not know" in done.stdout

@@ -75,6 +75,17 @@ def test_a_missing_module_is_told_with_the_interpreter(typed, activated):
     assert f"in {activated / 'python'}: install what is missing with" in done.stdout + done.stderr
 
 
+def test_a_module_of_the_working_folder_is_not_to_be_installed(typed, tmp_path):
+    for name, text in {"tools/train.py": "import parts.nets", "parts/nets.py": "print('acc: 0.5')"}.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    done = typed("run", "--name", "s", "--", "python", "tools/train.py")
+    assert "parts lies in the working folder" in done.stdout + done.stderr
+    assert "pip install" not in done.stdout + done.stderr
+    done = typed("run", "--name", "t", "--env", "PYTHONPATH=.", "--", "python", "tools/train.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_every_run_reads_the_whole_of_redirected_input(typed, tmp_path):
     script = "import sys; print('acc:', sum(map(float, sys.stdin)))"
     done = typed("run", "-n", "3", "--name", "s", "--", "python", "-c", script, input="0.25\n0.5\n")

@@ -143,6 +143,24 @@ def test_another_interpreter_without_the_packages_is_refused(own):
     assert "does not answer" in done.stderr
 
 
+def test_an_interpreter_that_a_command_names_by_its_path_is_replaced_where_it_is_not_there(shell):
+    there = shell.folder / "there" / "python3"
+    there.parent.mkdir()
+    there.symlink_to(sys.executable)
+    shell.write("train.py", TRAIN)
+    assert shell("run", "-n", "1", "--level", "fixed-seed", "--", str(there), "train.py", "0.8").returncode == 0
+    assert shell("pack", "-o", "toy.isorun", "--no-sign").returncode == 0
+    there.unlink()
+    again = json.loads(shell("replay", a_run(shell), "--json").stdout)
+    assert again["identical"]
+    asked = shell("replay", a_run(shell), "--python", "/nowhere/python")
+    assert "the interpreter /nowhere/python does not answer" in asked.stderr
+    seen = shell("replicate", "toy.isorun", "-n", "1")
+    assert "command  python train.py 0.8\n" in seen.stderr
+    told = replicated(shell, "toy.isorun", "-n", "1", "--python", sys.executable)
+    assert told["groups"][0]["outcome"] == "same bits"
+
+
 def test_a_run_of_a_package_is_replayed_from_it_alone(other, lab):
     run = a_run(lab)
     done = other("replay", run, "--store", "toy.isorun")
@@ -216,11 +234,23 @@ def test_a_package_is_not_run_unless_somebody_says_so(other):
     assert not (other.folder / "toy-replication").exists()
 
 
+def test_runs_of_the_package_are_not_taken_for_new_ones(lab, other):
+    words = ("toy.isorun", "--where", "level=default", "-n", "6", "--folder", "again", "--yes")
+    done = other("replicate", *words, "--store", str(lab.folder / ".isorun"))
+    assert done.returncode == 1
+    assert "holds the runs of the package itself (6 runs)" in done.stderr
+
+
 def test_another_plan_is_refused_where_one_is_kept(other):
     replicated(other, "toy.isorun", "--where", "level=fixed-seed", "-n", "1")
     done = other("replicate", "toy.isorun", "--where", "level=fixed-seed", "-n", "3", "--yes")
     assert done.returncode == 1
     assert "declared otherwise" in done.stderr
+    kept = other.folder / "toy-replication" / "replication.json"
+    declared = json.loads(kept.read_text())
+    kept.write_text(json.dumps({**declared, "selection": "best-loss"}))
+    done = other("replicate", "toy.isorun", "--where", "level=fixed-seed", "-n", "1", "--yes")
+    assert "selection best-loss" in done.stderr, "judged at another epoch"
     (other.folder / "used").mkdir()
     other.write("used/mine.txt", "x")
     done = other("replicate", "toy.isorun", "--folder", "used", "--yes")

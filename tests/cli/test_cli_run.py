@@ -511,6 +511,20 @@ def test_a_study_file_is_found_by_its_name_too(toy):
     assert "digits: 0 of 6 runs are missing" in toy("run", "digits", "--dry-run").stdout  # as it was when it ran
 
 
+def test_a_study_whose_name_no_store_keeps_is_told_so_before_its_runs_and_is_not_left_to_workers(shell):
+    shell.write("t.py", "print('acc: 0.5')")
+    shell.write("study.toml", 'name = "two words"\n[approaches.one]\ncommand = "python t.py"\n')
+    asked = shell("run", "study.toml", "--queue")
+    assert asked.returncode == 1
+    assert "known by its name, and this one cannot be kept" in asked.stderr
+    (told,) = json.loads(shell("run", "study.toml", "--json").stdout)["warnings"]
+    assert told["code"] == "name-not-kept"
+    shell.write("study.toml", 'name = "two-words"\n[approaches.one]\ncommand = "python t.py"\n')
+    again = shell("run", "study.toml").stdout
+    assert again.startswith("two-words: nothing was missing")
+    assert "name-not-kept" not in again
+
+
 def test_a_study_file_does_not_take_the_name_of_a_command(toy):
     assert toy("run", "-n", 2, "--name", "mine", "--", "python", "train.py").returncode == 0
     toy.write("study.toml", 'name = "mine"\n' + (toy.folder / "study.toml").read_text())

@@ -321,6 +321,38 @@ def test_runs_that_ended_say_how_long_the_others_take_and_those_made_before_coun
         assert screen.line.endswith("; about 40 s left")
 
 
+def test_a_run_that_goes_on_is_never_said_to_have_no_time_left(clock):
+    study = Study("s", approaches={"t": "python t.py"}, repeats=8)
+    cells = workflow.cells(study)
+    series = {"loss": Series([1.0, 4.0], [1.0, 2.0], [0.5, 0.25])}
+    made = [
+        make_record(cell, wall_seconds=seconds, series=series, results={})
+        for cell, seconds in zip(cells[:3], (10, 20, 60), strict=True)
+    ]
+    screen = Screen()
+    with Progress(study, screen) as progress:
+        progress.made_before(3, made)
+        progress.work_planned(2)
+        progress.run_started(cells[3])
+        progress.run_started(cells[4])
+        assert screen.line.endswith("; about 20 s left")
+        clock.now += 30
+        progress.rows_logged(cells[3], row(1, loss=0.5))
+        assert screen.line.endswith("; about 30 s left"), "one of the others took 60 s"
+        clock.now += 9
+        progress.rows_logged(cells[3], row(4, loss=0.5))
+        assert screen.line.endswith("; about 21 s left"), "its last step was told, and it has not ended"
+        clock.now += 22
+        progress.rows_logged(cells[4], row(1, loss=0.5))
+        assert screen.line.endswith("at 1 of 4: loss 0.5 …"), "it took longer than all others: nothing is known"
+    quick = [make_record(cell, wall_seconds=0.01, series={}, results={}) for cell in cells]
+    with Progress(study, screen) as progress:
+        progress.work_planned(8)
+        progress.run_started(cells[0])
+        progress.run_ended(quick[0])
+        assert screen.line.endswith("; less than a second left")
+
+
 @pytest.mark.parametrize(("read", "shown"), [(2, "mean 0.5 ± 0.25 sd, n = 3"), (1, "mean 0.5, n = 1 of this call")])
 def test_the_mean_of_a_resumed_study_is_that_of_all_its_runs_where_they_were_read(read, shown):
     study = Study("s", approaches={"t": "python t.py"}, repeats=3)

@@ -10,6 +10,7 @@ import pytest
 
 import isorun
 from isorun.session import open_store
+from isorun.store import PLANS, STUDIES
 from isorun.study.cells import cells_of
 
 STUDY = """
@@ -82,6 +83,34 @@ def test_a_command_is_queued_and_taken_too(shell):
     assert told["studies"] == {"mine": {"finished": 3, "did_not_finish": 0, "left": 0}}
 
 
+def test_status_of_the_store_tells_what_was_left_for_workers_and_what_carries_it_out(queued):
+    lines = queued("status").stdout.splitlines()
+    assert lines[:2] == ["this store: 0 finished, 0 running, 4 missing", "  toy: 4 of 4 missing"]
+    assert lines[2].startswith("next: isorun worker carries out what is missing")
+    again = queued("run", "toy", "--queue").stdout
+    assert "next: isorun worker .isorun, on any machine" in again
+    assert json.loads(queued("run", "toy", "--queue", "--json").stdout)["store"] == ".isorun"
+    assert queued("worker", ".isorun").returncode == 0
+    assert queued("status").stdout == "this store: 4 finished, 0 running\n"
+
+
+def test_a_study_is_copied_beside_a_damaged_plan_and_what_goes_on_is_told(queued):
+    with open_store(str(queued.folder / ".isorun")) as store:
+        store.documents(PLANS).write("0123456789abcdef", {"cells": []})
+        claim = store.claim(isorun.cells(queued.folder / "study.toml")[0].id)
+        (plan,) = (queued.folder / ".isorun" / "plans").glob("0123456789abcdef*")
+        plan.write_text("{")
+        done = queued("store", "copy", ".isorun", "there now", "--study", "toy")
+        claim.release()
+    assert done.returncode == 3
+    assert "there now: 0 records and 1 document were copied" in done.stdout
+    assert "damaged: plans/0123456789abcdef" in done.stdout
+    assert "1 run of it goes on, and is not copied" in done.stdout
+    assert queued("worker", "there now").returncode == 0
+    done = queued("run", "study.toml", "--store", "there now")
+    assert "next: isorun report study.toml --store 'there now'" in done.stdout
+
+
 def test_only_the_study_that_is_named(queued):
     queued("run", "-n", "1", "--name", "other", "--queue", "--", "sh", "train.sh")
     assert taken(queued("worker", "--json", "--study", "other"))["studies"].keys() == {"other"}
@@ -128,6 +157,32 @@ def test_other_code_is_refused_before_and_after_the_first_run(queued):
     assert codes(told) == ["code-differs-here"]
     told = taken(queued("worker", "--json", "--study", "toy", "--anyway"))
     assert (told["finished"], codes(told)) == (2, ["code-differs-here"])
+
+
+def test_data_that_is_another_elsewhere_is_noticed_when_the_first_run_has_finished(shell, tmp_path_factory):
+    """Before, nobody knows what a training reads beside its script: a worker holds its own offer against it then."""
+    from isorun.execution.local import LocalExecutor
+    from isorun.offers import Offers, StudyFolders
+
+    there = tmp_path_factory.mktemp("there")
+    for folder, value in ((shell.folder, "0.1"), (there, "0.5")):
+        (folder / "train.py").write_text("print('accuracy:', open('data.txt').read())")
+        (folder / "data.txt").write_text(value)
+        (folder / "study.toml").write_text(STUDY.replace("sh train.sh", "python train.py"))
+    assert shell("run", "study.toml", "--queue").returncode == 0
+    with open_store(str(shell.folder / ".isorun")) as store:
+        executor, folders = LocalExecutor(shell.folder / ".isorun" / "runs"), StudyFolders.of([str(shell.folder)])
+        offers = Offers(store, executor, folders=folders)
+        (offer,) = offers.look().values()
+        assert (len(offer.cells), offer.conditions) == (4, ())
+        before = store.documents(STUDIES).read("toy")
+        isorun.run(there / "study.toml", store=store, only=lambda cell: cell.repeat == 0)
+        store.documents(STUDIES).write("toy", before)
+        (offer,) = offers.look().values()
+        assert offer.cells == ()
+        assert [one.code for one in offer.conditions] == ["code-differs-here"]
+        assert "data.txt" in offer.conditions[0].message
+        assert offers.look()["toy"] is offer, "once"
 
 
 def test_nothing_is_asked_of_a_study_that_has_nothing_left(queued):

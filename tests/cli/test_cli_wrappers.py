@@ -70,6 +70,17 @@ def test_a_training_is_the_same_whatever_starts_it(shell, name):
     assert "no-worker" not in json.dumps(wrapped["notes"])
 
 
+def test_a_wrapper_that_becomes_the_training_leaves_its_place_to_it(shell):
+    shell.write("wrap.py", "import os, sys; os.execv(sys.executable, [sys.executable, 'train.py'])")
+    shell.write("train.py", "import random; print('acc:', random.random())")
+    done = shell("run", "--level", "fixed-seed", "--launch", "fresh", "--", "python", "wrap.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (record,) = records(shell)
+    assert record["environment"]["effective"]["python"]
+    (events,) = (shell.folder / ".isorun" / "runs").glob("*/events.jsonl")
+    assert "train.py" in events.read_text().partition("\n")[0]
+
+
 def test_a_script_that_asks_gets_the_same_answers_in_every_run_and_without_them_is_told_how(shell):
     shell.write("ask.py", "print('acc:', float(input('lr? ')))")
     done = shell("run", "-n", 2, "--", "python", "ask.py", stdin="0.25\n")

@@ -32,9 +32,11 @@ from isorun.execution import (
     carrying,
     event_from_json,
     event_to_json,
+    inputs,
 )
-from isorun.execution.assemble import FILES, ChangedFiles, CodeVersions, lost_record, read_record, written_paths
+from isorun.execution.assemble import FILES, lost_record, read_record, written_paths
 from isorun.execution.carrying import Workbench, Workshop, carry_out, watch
+from isorun.execution.inputs import ChangedFiles, CodeVersions
 from isorun.study import Environment, Sources
 from isorun.study.cells import Cell, Level
 from isorun.study.records import RunState
@@ -176,7 +178,7 @@ def test_a_module_that_is_missing_in_what_isorun_made_is_asked_for_in_the_study(
         log_tail="ModuleNotFoundError: No module named 'absent'",
         events=log,
         made={},
-        job=SimpleNamespace(environment=environment),
+        job=SimpleNamespace(environment=environment, working_folder=Path("nowhere")),
     )
     found = assemble._remedy(ended)
     assert remedy in found
@@ -488,8 +490,8 @@ def test_gits_answer_serves_for_as_long_as_it_is_worth(tmp_path, monkeypatch, ta
         now[0] += takes
         return {"commit": next(answers)}
 
-    monkeypatch.setattr(assemble, "code_version", slow)
-    monkeypatch.setattr(assemble, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(inputs, "code_version", slow)
+    monkeypatch.setattr(inputs, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with closing(CodeVersions()) as versions:
         assert versions.ask(tmp_path).result() == {"commit": 0}
         now[0] = 100.0 + serves * 0.9
@@ -547,7 +549,7 @@ def test_the_version_of_code_that_cannot_be_asked_for_is_told_to_who_waits_for_i
     def fails(_folder):
         raise OSError("no more processes")
 
-    monkeypatch.setattr(assemble, "code_version", fails)
+    monkeypatch.setattr(inputs, "code_version", fails)
     with closing(CodeVersions()) as versions, pytest.raises(OSError, match="no more processes"):
         versions.ask(tmp_path).result()
 
@@ -593,6 +595,17 @@ def test_what_another_process_prints_into_the_folder_is_no_file_of_a_run(tmp_pat
             process.stdin.close()
     assert [path.name for path in found] == ["metrics.log"]
     assert sorted(path.name for path in told) == ["metrics.log", "run.log"]  # its own process says that it wrote there
+
+
+def test_model_files_that_a_run_wrote_are_not_opened_for_metrics(tmp_path):
+    """A checkpoint of some megabytes took seconds at the end of a run, to be read as a table."""
+    work, runs = tmp_path / "work", tmp_path / "store" / "runs" / "a"
+    work.mkdir()
+    runs.mkdir(parents=True)
+    for name in ("ckpt.pt", "model.bin", "history.json"):
+        (work / name).write_text("{}")
+    told = {FILES: {str(work / name): {} for name in ("ckpt.pt", "model.bin", "history.json")}}
+    assert {path.name for path in written_paths(work, runs, 0.0, told)} == {"history.json"}
 
 
 def test_the_time_of_a_run_begins_when_it_is_started_and_not_before(make_job, tmp_path, workshop, monkeypatch):

@@ -254,3 +254,15 @@ def test_a_program_of_the_folder_is_that_of_the_copy_and_a_failure_says_nothing_
     assert record.log_tail == str(origin)
     assert not (origin / "here.txt").exists()
     assert (tmp_path / "runs" / record.run_id / "workspace" / "here.txt").exists()
+
+
+def test_of_a_run_that_cannot_be_started_no_copy_is_left(make_job, origin, tmp_path, monkeypatch):
+    def refused(*_args, **_options):
+        raise ExecutionError("the interpreter went away")
+
+    monkeypatch.setattr(Workshop, "started", refused)
+    with pytest.raises(ExecutionError, match="went away"):
+        carried_out(make_job, origin, tmp_path, ("python", "train.py"))
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert not (folder / "workspace").exists()
+    assert (origin / "package" / "a.py").exists()

@@ -6,7 +6,7 @@ import pytest
 
 import isorun
 from isorun.analysis.environments import difference_of
-from isorun.execution.output import read_run_folder
+from isorun.execution.worker_events import read_run_folder
 from isorun.study.design import Study
 from isorun.worker import ranks, recorder
 from isorun.worker.recorder import Recorder

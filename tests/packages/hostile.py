@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import bz2
 import copy
 import functools
 import io
 import json
+import random
 import struct
 import tarfile
 import zipfile
@@ -446,7 +448,112 @@ def _bombs(contents):
     def many_axes(lines):
         lines[1]["axes"] = [[0, [float(number), 1.0], None] for number in range(90_000)]
 
+    def axes_of(axes):
+        def changed(lines):
+            lines[1]["axes"], lines[1]["series"] = axes, {}
+
+        return with_lines(contents, RUNS, changed)
+
+    gaps = b"\0\0\0\0\0"
+    many = [[130_000, [float(number), 1.0], [-10, 5]] for number in range(200)]
+    one = [[30_000_000, [0.0, 1.0], [-10, 5]]]
+    yield "30 million seconds of equal gaps, of no series", sealed(axes_of(one) | {NUMBERS: gaps * 115})
+    yield "200 ranges of 130,000 steps", sealed(axes_of(many) | {NUMBERS: gaps * 100})
+    few = axes_of([[1_000_000, None, [-10, 5]]])
+    yield "a million steps of 17 bytes a chunk", sealed(few | {NUMBERS: (b"\0" + b"\0\0" * 8) * 4 + gaps * 4})
+    shared = bz2.decompress(contents[SHARED])
+    for what, line, count in (
+        ("lists", b"[" + b"[]," * 90_000 + b"[]]\n", 200),
+        ("dicts", b"[" + b'{"a":0},' * 50_000 + b"0]\n", 130),
+        ("numbers", b"[" + b"0.5," * 280_000 + b"0]\n", 50),
+        ("nests", b"[" * 12 + b"]" * 12 + b"\n", 2_000_000),
+        ("long texts", b'"' + b"x" * 7_000_000 + b'"\n', 9),
+        ("long texts with one wide letter", b'"' + b"x" * 7_000_000 + rb"\ud83d\ude00" + b'"\n', 9),
+    ):
+        yield f"{what} by the million in short lines", sealed(contents | {SHARED: bz2.compress(shared + line * count)})
+    rows = bz2.decompress(contents[RUNS]) + b'{"watched":{"a":{"b":{"c":{}}}}}\n' * 1_500_000
+    yield "watched rows by the million", sealed(contents | {RUNS: bz2.compress(rows)})
     yield "90,000 axes of nothing, and a lie", sealed(with_lines(contents, RUNS, many_axes), points=7)
+    yield from _small_texts_that_are_large_in_memory(contents)
+    yield from _long_axes(contents)
+    yield from _large_predictions(contents)
+
+
+def _small_texts_that_are_large_in_memory(contents):
+    shared = bz2.decompress(contents[SHARED])
+    lines = {
+        "numbers": b"[" + b",".join([b"0.5"] * 20_000) + b"]\n",
+        "empty objects": b"[" + b",".join([b"{}"] * 25) + b"]\n",
+        "lines of nothing": b"{}\n",
+        "a text of which a character is wide": b'"' + b"x" * 7 * MIB + b'\\ud83d\\ude00"\n',
+    }
+    for name, line in lines.items():
+        data = bz2.compress(shared + line * (8 * MIB // len(line)))
+        yield f"8 MiB of {name}, in little room", sealed(contents | {SHARED: data})
+    row = {"watched": {str(number): 0.5 for number in range(100)}}
+    yield "8,000 watched rows, all the same", sealed(with_lines(contents, RUNS, lambda lines: [*lines, *[row] * 8_000]))
+
+
+def _long_axes(contents):
+    """Axes of millions of equal gaps, which take a few bytes, and as seconds of float64 a hundred megabytes."""
+
+    alone = honest(runs=1)[0]
+
+    def packed_axis(points, used, noise=0):
+        def long(lines):
+            run = next(line for line in lines if "cell" in line)
+            run["axes"], run["series"] = [[points, [0.0, 1.0], [-10, 5]]], {"a": [0, 0]} if used else {}
+
+        numbers = _few_bytes(points - 1, 2, noise) + (_few_bytes(points, 8, noise) if used else b"")
+        changed = with_lines(alone, RUNS, long) | {NUMBERS: numbers}
+        return sealed(changed, runs=1, points=points if used else 0)
+
+    def each_long(lines):
+        for run in (line for line in lines if "cell" in line):
+            run["axes"], run["series"] = [[2**20, [0.0, 1.0], [-10, 5]]], {"a": [0, 0]}
+
+    yield "30 million equal gaps, of no series", packed_axis(30_000_000, used=False)
+    yield "500,000 equal gaps and values, in 61 bytes", packed_axis(500_000, used=True)
+    yield "6 million equal gaps and values", packed_axis(6_000_000, used=True)
+    yield "6 million gaps and values as small as they may be", packed_axis(6_000_000, used=True, noise=800)
+    numbers = _few_bytes(3 * (2**20 - 1), 2, 800) + _few_bytes(2**20, 8, 3_000)
+    block = with_lines(contents, RUNS, each_long) | {NUMBERS: numbers}
+    yield "runs of a million points in one block", sealed(block, points=3 * 2**20)
+
+
+def _few_bytes(count, width, noise):
+    """A column whose numbers are all the same, but for so many a chunk where there is noise."""
+    chunks = []
+    for start in range(0, count, 2**18):
+        plane = bytearray(min(2**18, count - start))
+        places = random.Random(start).sample(range(len(plane)), min(noise, len(plane)))
+        for place in places:
+            plane[place] = place % 251
+        stream = bz2.compress(bytes(plane))
+        first = b"\2" + struct.pack("<I", len(stream)) + stream if noise else b"\0\1"
+        chunks.append(b"\0" + first + b"\0\0" * (width - 1))
+    return b"".join(chunks)
+
+
+def _large_predictions(contents):
+    """What is unpacked when somebody asks for it: a report, a page."""
+    data = base64.b64encode(zlib.compress(bytes(20 * MIB))).decode()
+
+    def with_predictions(count, **fields):
+        item = {"name": "test", "step": None, "kind": "class", "dtype": "uint8", "shape": [20 * MIB], **fields}
+
+        def more(lines):
+            first = next(place for place, line in enumerate(lines) if "cell" in line)
+            told = [{"prediction": {**item, "name": f"test{number}"}, "data": data} for number in range(count)]
+            return [*lines[: first + 1], *told, *lines[first + 1 :]]
+
+        return sealed(with_lines(contents, RUNS, more))
+
+    yield "100 predictions of 20 MiB in a few bytes", with_predictions(100)
+    yield "a prediction of 10^12 examples", with_predictions(1, shape=[10**6, 10**6])
+    yield "a prediction of fewer than no examples", with_predictions(1, shape=[-5])
+    for dtype in ("O", "V100000", "<U9999999", "i4,i4", "u1", 5, None, ["uint8"]):
+        yield f"a prediction of {dtype!r}", with_predictions(1, dtype=dtype, shape=[4])
 
 
 def _signatures(contents):

@@ -32,7 +32,7 @@ def outcomes(tmp_path_factory):
 
 
 def test_there_are_many_and_a_whole_one_is_taken(outcomes):
-    assert len(outcomes) > 440
+    assert len(outcomes) > 470
     assert outcomes.pop("whole")[2] == "taken"
 
 
@@ -65,6 +65,30 @@ def test_what_comes_out_of_a_package_is_bounded_by_its_size(tmp_path, monkeypatc
     path = tmp_path / "p.isorun"
     path.write_bytes(sealed(honest()[0]))
     monkeypatch.setattr(packages, "_FREE", 100)
-    monkeypatch.setattr(packages, "_RATIO", 0)
+    for ratio in ("_NUMBERS", "_TOLD"):
+        monkeypatch.setattr(packages, ratio, 0)
     with pytest.raises(PackageError, match="far more comes out"):
         verify(path, keys=())
+
+
+def test_what_no_reader_would_take_is_told_to_whoever_packs_it(monkeypatch):
+    from isorun import packages
+
+    monkeypatch.setattr(packages, "_FREE", 100)
+    for ratio in ("_NUMBERS", "_TOLD"):
+        with monkeypatch.context() as less:
+            less.setattr(packages, ratio, 0)
+            with pytest.raises(PackageError, match="runs of the study: far more comes out"):
+                honest()
+
+
+def test_a_package_can_be_read_any_number_of_times(tmp_path, monkeypatch):
+    from isorun import packages
+
+    path = tmp_path / "p.isorun"
+    path.write_bytes(sealed(honest()[0]))
+    monkeypatch.setattr(packages, "_FREE", 30_000)
+    monkeypatch.setattr(packages, "_NUMBERS", 0)
+    monkeypatch.setattr(packages, "_TOLD", 0)
+    with open_package(path) as package:
+        assert [len(list(package.records())) for _ in range(50)] == [3] * 50

@@ -5,9 +5,11 @@ import shutil
 import signal
 import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
 
+from isorun.errors import RegistryError
 from isorun.packages.names import parse_name, parse_wanted
 from isorun.registry import blobs as blobs_room
 from isorun.registry.audit import Head, append
@@ -275,6 +277,25 @@ def test_a_log_that_was_made_anew_is_found_by_its_head_alone(made, quick_folder)
     registry.close()
 
 
+@pytest.mark.parametrize("moment", range(1, 8))
+def test_a_registry_that_is_pushed_to_meanwhile_verifies(made, monkeypatch, moment):
+    folder, ann = made
+    registry = Registry(folder, checkers=Trusting())
+    push(registry, ann, NAME, package(1))
+    read, reads = registry.database.read, []
+
+    def read_and_pushed_to(work):
+        found = read(work)
+        reads.append(work)
+        if len(reads) == moment:
+            push(registry, ann, NAME, package(2))
+        return found
+
+    monkeypatch.setattr(registry.database, "read", read_and_pushed_to)
+    assert verify_registry(registry).damage == ()
+    registry.close()
+
+
 def test_a_copy_is_a_registry(made, quick_folder):
     folder, ann = made
     registry = Registry(folder, checkers=Trusting())
@@ -288,3 +309,41 @@ def test_a_copy_is_a_registry(made, quick_folder):
     assert verify_registry(copy, head) == verify_registry(copy)
     assert copy.index.version(ann, parse_wanted(NAME)).version == 2
     copy.close()
+
+
+def kept_files(folder):
+    return sorted(path.name for path in (folder / "blobs" / "sha256").glob("*/*"))
+
+
+def test_files_that_belong_to_another_index_are_neither_swept_nor_served(made):
+    folder, ann = made
+    with closing(Registry(folder, checkers=Trusting())) as registry:
+        push(registry, ann, NAME, package(1))
+    before = kept_files(folder)
+    (folder / "index.sqlite").rename(folder / "elsewhere.sqlite")
+    for create in (True, False):
+        with pytest.raises(RegistryError, match="knows nothing of"):
+            Registry(folder, create=create, checkers=Trusting())
+    assert not (folder / "index.sqlite").exists()
+    assert kept_files(folder) == before != []
+
+
+def test_an_index_without_users_does_not_take_over_files(made, tmp_path):
+    folder, ann = made
+    with closing(Registry(folder, checkers=Trusting())) as registry:
+        push(registry, ann, NAME, package(1))
+    Registry(tmp_path / "new", checkers=Trusting()).close()
+    shutil.copy(tmp_path / "new" / "index.sqlite", folder / "index.sqlite")
+    with pytest.raises(RegistryError, match="knows nothing of"):
+        Registry(folder, checkers=Trusting())
+
+
+def test_nothing_is_swept_where_the_index_names_none_of_the_files(made):
+    folder, ann = made
+    with closing(Registry(folder, checkers=Trusting())) as registry:
+        push(registry, ann, NAME, package(1))
+        before = kept_files(folder)
+        registry.index.digests = lambda: {"0" * 64}
+        with pytest.raises(RegistryError, match="nothing was swept"):
+            registry.sweep()
+    assert kept_files(folder) == before

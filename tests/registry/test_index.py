@@ -112,6 +112,19 @@ def test_a_package_is_replicated_by_others_only(registry, who):
     assert tier() == ("self-reported", ())
 
 
+def test_runs_that_are_packed_anew_replicate_nothing(registry, who):
+    target = push(registry, who["ann"], NAME, package(1, "toy", 2), public=True).version
+    for copied in (package(1, "again", 2), package(2), package(1, "toy", 2, 3)):
+        with pytest.raises(RegistryError, match="does not replicate runs that are in it"):
+            push(registry, who["carl"], "carl/mine/resnet56", copied, replicates=target.address, public=True)
+    with pytest.raises(RegistryError, match="another study"):
+        push(registry, who["carl"], "carl/mine/resnet56", package(3, "else"), replicates=target.address, public=True)
+    push(registry, who["carl"], "carl/mine/resnet56", package(3, "toy", 4), replicates=target.address, public=True)
+    found = registry.index.version(STRANGER, parse_wanted(NAME))
+    assert found.tier == "replicated"
+    assert "marks" not in found.to_json()["package"]
+
+
 def test_what_is_replicated_has_to_be_there_and_be_another(registry, who):
     target = push(registry, who["ann"], NAME, package(1)).version.address
     with pytest.raises(RegistryMissing):

@@ -120,6 +120,14 @@ def test_a_lost_token_is_renewed_by_who_has_the_files(registry, who):
         registry.people.renew("nobody")
 
 
+def test_a_closed_user_gets_no_token_that_would_be_worth_nothing(registry, who):
+    registry.people.close_user(who["root"], "carl")
+    with pytest.raises(RegistryConflict, match="carl was closed"):
+        registry.people.renew("carl")
+    with pytest.raises(RegistryConflict, match="carl was closed"):
+        registry.people.add_token(who["root"], TokenAsked(), user="carl")
+
+
 def test_a_registry_that_is_not_there_is_not_made_by_looking(tmp_path):
     with pytest.raises(RegistryError, match="there is no registry"):
         Registry(tmp_path / "none", create=False)

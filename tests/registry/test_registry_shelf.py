@@ -82,6 +82,44 @@ class TestRegistryShelf(ShelfContract):
         assert shelf.opened("bob/digits/again@1", EVERYTHING).entry.address == linked["address"]
         assert shelf.revision(name, EVERYTHING) != before
 
+    def test_a_replication_leads_back_to_what_it_replicates(self, shelf_and_name):
+        shelf, name = shelf_and_name
+        address = shelf.opened(name, EVERYTHING).entry.address
+        push(self.registry, self.users["bob"], "bob/digits/again", package(3), replicates=address, public=True)
+
+        def page_for(viewer):
+            study = shelf.opened("bob/digits/again@1", viewer)
+            return study_page(AnalysedStudy(shelf.name, study, study.analysed()), {})
+
+        page, to = page_for(EVERYTHING), f"/shelves/registry/{name}/study"
+        assert page.data["replicates"] == {"address": address, "package": name, "page": to}
+        assert f'href="{to}"' in as_html(page).decode()
+        other = page_for(STRANGER)
+        assert other.data["replicates"] == {"address": address, "package": None, "page": None}
+        assert name not in as_html(other).decode(), "what one may not see is not named"
+        assert f"replicates {address[:19]}" in other.facts
+        assert shelf.revision("bob/digits/again", STRANGER) != shelf.revision("bob/digits/again", EVERYTHING)
+        study = shelf.opened(name, EVERYTHING)
+        assert study_page(AnalysedStudy(shelf.name, study, study.analysed()), {}).data["replicates"] is None
+
+    def test_of_very_many_the_latest_are_listed_and_the_others_counted(self, shelf_and_name, monkeypatch):
+        shelf, name = shelf_and_name
+        push(self.registry, self.users["ann"], "lab/digits/z-later-one", package(2))
+        assert [entry.name for entry in shelf.entries(EVERYTHING)] == ["lab/digits/z-later-one@1", name]
+        assert shelf.unlisted(EVERYTHING) == 0
+        monkeypatch.setattr(registry_shelf, "MOST_LISTED", 1)
+        listed = shelf.entries(EVERYTHING)
+        assert [entry.name for entry in listed] == ["lab/digits/z-later-one@1"], "not the first by name"
+        assert (shelf.unlisted(EVERYTHING), shelf.unlisted(EVERYTHING, "digits/toy"), shelf.unlisted(STRANGER)) == (
+            1,
+            0,
+            0,
+        )
+        assert [entry.name for entry in shelf.entries(EVERYTHING, "digits/toy")] == [name], "a search finds it"
+        page = home_page([(shelf, entry) for entry in listed], {}, "ann", [(shelf, 1)])
+        assert "1 more of the registry are not listed" in as_html(page).decode()
+        assert page.data["not_listed"] == {"registry": 1}
+
     def test_a_file_that_is_damaged_or_gone_is_listed_as_such(self, shelf_and_name):
         shelf, name = shelf_and_name
         path = self.registry.blobs.path(self.registry.index.versions(EVERYTHING, parse_name(NAME))[0].digest)

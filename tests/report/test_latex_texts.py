@@ -22,6 +22,11 @@ def test_what_fonts_do_not_have_is_told_by_its_number():
     assert latex_text("é 漢 ſ → −") == r"é [U+6F22] [U+017F] $\rightarrow$ $-$"
 
 
+def test_options_of_a_command_keep_both_hyphens_and_ranges_their_dash():
+    assert latex_text("--lr 0.1 -n '' ---") == "-{}-lr 0.1 -n '{}' -{}-{}-"
+    assert latex_text("0.7–1.9 — x-y") == "0.7--1.9 --- x-y"
+
+
 def test_long_texts_wrap_also_within_paths():
     columns = (Column("what", key=True), Column("detail", key=True), Column("n"))
     table = Table("t", "t", columns, (("a", "/home/some/where/" + "x" * 90, "1"), ("b", HOSTILE, "2")))

@@ -6,6 +6,7 @@ from pathlib import Path
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import html, terminal
 from isorun.report.churn_tables import churn_tables
+from isorun.report.class_tables import class_tables
 from isorun.report.run_tables import provenance_tables, run_tables
 from record_builder import make_study, packed, trained_records
 
@@ -89,6 +90,32 @@ def test_answers_of_another_epoch_than_the_one_judged_are_told(troubled):
         for place, record in enumerate(trained_records(study))
     ]
     assert told_of_answers(analyse_study(study, records)) == (False, False)
+
+
+def told_of_classes(result):
+    """The tables of classes whose notes say that classes are of the end."""
+    return [
+        table.name
+        for table in class_tables(result, result.primary)
+        if any("those that they ended with" in note for note in table.notes)
+    ]
+
+
+def test_classes_of_another_epoch_than_the_one_judged_are_told():
+    study = make_study()
+    plain = [
+        replace(record, series={name: one for name, one in record.series.items() if "[" not in name}, predictions=())
+        for record in trained_records(study)
+    ]
+    ended = [replace(record, per_class={"test_acc": {"0": 0.9, "1": 0.8}}) for record in plain]
+    tables = told_of_classes(analyse_study(study, ended))
+    assert f"class-{analyse_study(study, ended).primary.name}" in tables
+    assert len(tables) > 1
+    logged = [
+        replace(record, series={**record.series, "test_acc[0]": record.series["test_acc"]}, per_class={})
+        for record in plain
+    ]
+    assert told_of_classes(analyse_study(study, logged)) == []
 
 
 def test_the_epoch_of_a_run_is_a_plain_number(sound):

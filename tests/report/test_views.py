@@ -5,8 +5,10 @@ from html.parser import HTMLParser
 import pytest
 
 from isorun.analysis.evidence import Condition
+from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import Column, Listing, Table, View
 from isorun.report.study_view import study_view
+from record_builder import make_study, trained_records
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e"
 
@@ -66,3 +68,29 @@ def test_a_study_is_a_view_with_its_verdict_tables_and_warnings(sound):
 def test_text_has_colour_only_when_asked(view):
     assert "\x1b[" in view.text(colour=True)
     assert "\x1b[" not in view.text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, []),
+        ({"approaches": {"a": "python a.py"}, "levels": ["default"]}, []),
+        (
+            {"approaches": {"a": "python a.py", "b": "python b.py"}, "levels": ["default"]},
+            ["Which approach is better: isorun compare STUDY --by approach."],
+        ),
+        (
+            {"approaches": {name: f"python {name}.py" for name in "abc"}},
+            ["Which approach is better: isorun rank STUDY --by approach --where level=LEVEL."],
+        ),
+        (
+            {"approaches": {"a": "python a.py {config.x}"}, "configs": {"p": {"x": 1}, "q": {"x": 2}}},
+            ["Which config is better: isorun compare STUDY --by config --where level=LEVEL."],
+        ),
+    ],
+)
+def test_a_report_names_the_command_that_says_which_is_better(changes, said):
+    study = make_study(repeats=2, **changes)
+    result = analyse_study(study, trained_records(study))
+    assert [item for listing in study_view(result).listings for item in listing.items] == said
+    assert all(item in " ".join(study_view(result).text().split()) for item in said)

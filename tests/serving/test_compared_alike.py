@@ -191,3 +191,27 @@ def test_groups_of_one_study_that_had_other_data_are_compared_and_told_by_both(t
     told = [[one["message"] for one in said["warnings"] if one["code"] == "other-data"] for said in (command, page)]
     assert told[0] == told[1] == page["not_comparable"]
     assert len(told[0]) == (0 if alike else 1)
+
+
+@pytest.mark.parametrize("case", ["same-machine", "other-data", "other-direction", "other-epochs"])
+def test_a_board_of_two_studies_ranks_what_their_comparison_judges(case, tmp_path):
+    declared, fields, reason = BASELINES[case]
+    mine = kept(tmp_path / "mine", study("mine"), 0.9, minute=1, **MINE)
+    base = kept(tmp_path / "base", declared, 0.8, **fields)
+    with served([str(mine), str(base)]) as client:
+        compared = client.get("/shelves/mine/mine/compare.json?with=base/base").json
+        several = "/leaderboard.json?of=mine/mine&of=base/base"
+        board, anyway = client.get(several).json, client.get(f"{several}&anyway=yes").json
+        shown = client.get(several.replace(".json", "")).body.decode()
+    ranked = [one["approach"] for one in board["approaches"]]
+    assert (compared["verdict"] is None) == (ranked != ["mine", "base"]) == bool(board["left_out"])
+    if reason is None:
+        return
+    assert all(message in board["left_out"][0] for message in compared["not_comparable"])
+    assert ("ranked anyway" in shown) == (case not in NEVER)
+    if case in NEVER:
+        assert anyway["left_out"] == board["left_out"], "whatever is said"
+        return
+    assert ([one["approach"] for one in anyway["approaches"]], anyway["left_out"]) == (["mine", "base"], [])
+    told = [one["message"] for one in anyway["warnings"]]
+    assert all(message in told for message in compared["not_comparable"])

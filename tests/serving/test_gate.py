@@ -3,11 +3,13 @@
 import argparse
 import asyncio
 import re
+import threading
 from pathlib import Path
 
 import pytest
 from asking import Asker
 from fastapi import Request
+from starlette.responses import JSONResponse
 from starlette.routing import Mount, WebSocketRoute
 
 from isorun import registry as registry_room
@@ -67,6 +69,28 @@ DOORS = [
 @pytest.fixture
 def ask():
     return Asker(gated(DOORS, REACHED, identify={"t-ann": READER}.get))
+
+
+def test_others_are_answered_while_a_token_is_looked_up():
+    answered = threading.Event()
+
+    def identify(token):
+        return READER if answered.wait(30) else None  # as an index that waits for a disk or a server
+
+    async def quick(_: Request):
+        answered.set()
+        return JSONResponse({})
+
+    ask = Asker(
+        gated([Door("/who", who_asks, Scope.READ), Door("/quick", quick, EVERYONE)], REACHED, identify=identify)
+    )
+
+    async def both():
+        slow = asyncio.ensure_future(ask._asked("GET", "/who", headers={"authorization": "Bearer t"}))
+        await asyncio.sleep(0)
+        return await asyncio.gather(slow, ask._asked("GET", "/quick"))
+
+    assert [answer.status for answer in asyncio.run(both())] == [200, 200]
 
 
 def test_every_answer_has_the_headers(ask):

@@ -142,7 +142,7 @@ def test_some_hostile_packages_are_refused(pushed, registry):
     refuse_packages(hostile_packages(40), pushed, registry)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_all_hostile_packages_are_refused_within_two_seconds_and_100_megabytes(pushed, registry):
     refuse_packages(hostile_packages(1), pushed, registry)
 

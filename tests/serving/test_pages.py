@@ -4,13 +4,21 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from urllib.parse import urljoin, urlsplit
 
 import pytest
 from read_pages import sound
 from served import served
+from shown_studies import kept, optimizers, trained
 
+import isorun
 from isorun.registry import STRANGER
+from isorun.store.folder import FolderStore
+from isorun.study.cells import cells_of
+from isorun.study.design import document_of
+from isorun.study.records import RunState
+from record_builder import make_record
 
 LARGEST = 300_000
 STUDY = "/shelves/lab0/optimizers"
@@ -251,6 +259,17 @@ def test_the_page_says_what_the_report_says(client):
         assert part in page.shown
 
 
+def test_who_ran_one_seed_often_is_not_called_a_single_run(tmp_path):
+    (tmp_path / "train.py").write_text("import isorun\n")
+    study = optimizers(tmp_path, levels=["default", "fixed-seed"], seeds=[1], repeats=3)
+    kept(study, tmp_path / ".isorun")
+    with served([str(tmp_path / ".isorun")]) as client:
+        (listed,) = client.get("/home.json").json["studies"]
+        page = page_of(client, f"{listed['page'].removesuffix('/study')}/leaderboard")
+    assert "Not rankable: a single draw" in page.shown
+    assert "a single run" not in page.shown
+
+
 def test_the_board_has_places_bands_and_a_line_below_which_nobody_is_ranked(client):
     told = client.get("/shelves/lab0/board/leaderboard.json").json
     assert {one["approach"] for one in told["approaches"]} == {"adam", "lion", "sgd"}
@@ -321,6 +340,42 @@ def test_what_is_not_comparable_has_no_verdict_unless_it_is_asked_for_anyway(cli
     assert client.get(f"{STUDY}/compare.json").json["not_comparable"] == []
 
 
+def in_another_way(job):
+    """The same trainings as percentages, of other data."""
+    found = trained(job)
+    results = {name: 100 * value for name, value in found.results.items()}
+    return replace(found, results=results, series={}, digests={"data.train": "ab" * 32})
+
+
+def on_other_data(job):
+    return replace(trained(job), digests={"data.train": "cd" * 32})
+
+
+def on_these_data(job):
+    return replace(trained(job), digests={"data.train": "ef" * 32})
+
+
+def test_a_board_of_several_studies_ranks_nothing_on_another_scale_or_the_other_way_round(tmp_path):
+    place = tmp_path / "lab" / ".isorun"
+    few = {"levels": ["default"], "repeats": 5, "policy": {}}
+    for name, compute, metrics in (
+        ("first", on_these_data, {"test_acc": "higher"}),
+        ("percent", in_another_way, {"test_acc": "higher"}),
+        ("upside", trained, {"test_acc": "lower"}),
+        ("data", on_other_data, {"test_acc": "higher"}),
+    ):
+        approaches = {one: f"python train.py {name} {one}" for one in ("adam", "sgd")}
+        kept(optimizers(tmp_path, name=name, approaches=approaches, metrics=metrics, **few), place, compute)
+    with served([str(place)]) as client:
+        several = "&".join(f"of=lab/{name}" for name in ("first", "percent", "upside", "data"))
+        told = client.get(f"/leaderboard.json?{several}").json
+        assert {one["approach"].split(":")[0] for one in told["approaches"]} == {"first"}
+        assert {one.split(":")[0] for one in told["left_out"]} == {"percent", "upside", "data"}
+        anyway = client.get(f"/leaderboard.json?{several}&anyway=yes").json
+        assert {one["approach"].split(":")[0] for one in anyway["approaches"]} == {"first", "data"}
+        assert "other-data" in {one["code"] for one in anyway["warnings"]}
+
+
 def test_a_board_of_several_studies_has_the_groups_that_are_asked_for(client):
     several = "of=lab0/board&of=lab0/optimizers"
     asked = client.get(f"/leaderboard.json?{several}&approach=adam&level=default").json
@@ -328,6 +383,9 @@ def test_a_board_of_several_studies_has_the_groups_that_are_asked_for(client):
     assert all("adam" in one["approach"] or ":" not in one["approach"] for one in asked["approaches"])
     every = client.get(f"/leaderboard.json?{several}").json
     assert len(asked["approaches"]) < len(every["approaches"])
+    assert all("at different levels" in why for why in every["left_out"]), "the first study has one level alone"
+    anyway = client.get(f"/leaderboard.json?{several}&anyway=yes").json
+    assert len(anyway["approaches"]) == len(every["approaches"]) + len(every["left_out"]) > len(every["approaches"])
     page = page_of(client, f"/leaderboard?{several}&approach=lamb")
     assert "optimizers: there is no such approach (lamb)" in page.shown
     refused = client.get(f"/leaderboard?{several}&approach=adamm")
@@ -341,3 +399,17 @@ def test_a_name_at_the_head_of_a_sentence_stays_as_it_was_written(client):
     assert name.islower()
     page = page_of(client, PAGES["compare-package"])
     assert told["why"][:60] in page.shown.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_environments_begin_with_runs_that_finished(tmp_path):
+    place = tmp_path / "few"
+    declared = isorun.Study("broken", approaches={"a": "python a.py"}, repeats=4)
+    with FolderStore(place) as store:
+        cells = sorted(cells_of(declared, store.key), key=lambda cell: cell.repeat)
+        for cell in cells:
+            state = RunState.FAILED if cell.repeat in (0, 3) else RunState.FINISHED
+            store.finish(make_record(cell, state=state, started_at=f"2026-01-01T00:00:0{cell.repeat}Z"))
+        store.documents("studies").write(declared.name, {"folder": ".", **document_of(declared)})
+    with served([str(place)]) as client:
+        shown = page_of(client, "/shelves/few/broken/environments").shown
+    assert f"isorun env diff {cells[1].id}-1 {cells[2].id}-1" in shown

@@ -63,6 +63,13 @@ def test_contents_that_differ_under_one_name_are_all_shown(tmp_path):
         assert f"environment: default: python ./{word}; imports hidden" in lines
 
 
+def test_the_version_of_the_code_that_would_be_checked_out_is_shown(tmp_path):
+    code = {"commit": "ab" * 20, "links": ["data"]}
+    cell = replace(make_cell(1), environment_content={"code": code})
+    lines = seen(packed(tmp_path, [make_record(cell)]), anyway=True)
+    assert f"environment: default: code {'ab' * 20} with data" in lines
+
+
 def test_what_would_be_installed_is_shown_before_it_is(tmp_path):
     surroundings = {"effective": {"python": {"version": "3.11.2"}, "packages": {"Iso_Squatted": "1.0+cpu"}}}
     lines = seen(packed(tmp_path, [make_record(make_cell(1), environment=surroundings)]))

@@ -253,6 +253,42 @@ def test_a_table_that_nobody_of_us_wrote_becomes_a_package(tmp_path):
         packed_from(folder, tmp_path / "t.isorun")
 
 
+def _packed_table(folder, runs, points=""):
+    folder.mkdir(exist_ok=True)
+    (folder / "runs.csv").write_text(runs)
+    (folder / "points.csv").write_text(points or "run,metric,step,seconds,value\n")
+    with open_package(packed_from(folder, folder.with_suffix(".isorun")).path) as package:
+        return list(package.records())
+
+
+def test_settings_in_a_table_of_somebody_else_are_its_configs(tmp_path):
+    rows = [f"{name},{seed},{lr},0.9\n" for name in ("sgd", "adam") for lr in (0.1, 0.01) for seed in (1, 2)]
+    found = _packed_table(tmp_path / "theirs", "approach,seed,config.lr,result.acc\n" + "".join(rows))
+    assert sorted(
+        (one.cell.approach, one.cell.config, one.cell.config_values["lr"], one.cell.seed) for one in found
+    ) == [(name, f"lr={lr}", lr, seed) for name in ("adam", "sgd") for lr in (0.01, 0.1) for seed in (1, 2)]
+    named = _packed_table(tmp_path / "named", "approach,config,seed,config.lr,result.acc\na,x,1,0.1,1\na,y,1,0.2,1\n")
+    assert sorted((one.cell.config, one.cell.config_values["lr"]) for one in named) == [("x", 0.1), ("y", 0.2)]
+    apart = _packed_table(
+        tmp_path / "apart", "approach,seed,config.lr,config.beta,result.acc\na,1,0.1,,1\nb,1,,0.9,1\n"
+    )
+    assert sorted((one.cell.approach, one.cell.config) for one in apart) == [("a", "lr=0.1"), ("b", "beta=0.9")]
+
+
+@pytest.mark.parametrize(
+    ("runs", "points", "said"),
+    [
+        ("config,seed,config.lr,result.acc\nx,1,0.1,1\nx,2,0.2,1\n", "", "'x' does not set the same in all rows"),
+        ("config,seed,config.lr,result.acc\nx,1,0.1,1\ny,2,,1\n", "", "'y' has no lr"),
+        ("run,seed,result.acc\nr1,1,1\n", "run,metric,step,seconds,value\nr2,acc,1,1,1\n", "not among the runs"),
+    ],
+)
+def test_what_of_a_table_would_be_lost_is_refused(tmp_path, runs, points, said):
+    rows = [f"{'approach' if not number else 'net'},{line}" for number, line in enumerate(runs.splitlines())]
+    with pytest.raises(InputError, match=said):
+        _packed_table(tmp_path / "theirs", "\n".join(rows) + "\n", points)
+
+
 def _table(folder, values, repeat=1):
     folder.mkdir()
     rows = [f"base,{seed},{repeat},{value}\n" for seed, value in enumerate(values, 1)]

@@ -201,3 +201,32 @@ def test_data_are_brought_by_digest_and_never_from_or_to_elsewhere(around):
         checked_files([{"path": ".git/config", "sha256": sha(b"1")}])
     with pytest.raises(PackageError):
         checked_files([{"path": "x", "sha256": "short"}])
+
+
+@pytest.mark.parametrize("runs", ["many", [1], {}, None, True, 1.5])
+def test_a_count_of_runs_that_is_none_stops_nobody(around, runs):
+    code = KeptCode({"versions": [{"runs": runs}]}, lambda _: b"")
+    assert put_code(code, around / "new", None, {}).commit == ""
+
+
+def test_data_of_the_commit_give_way_to_the_recorded_ones_in_a_copy_alone(tmp_path):
+    working, elsewhere, files = tmp_path / "code", tmp_path / "data", {"big.bin": sha(b"recorded")}
+    for folder in (working, elsewhere):
+        folder.mkdir()
+    (working / "big.bin").write_bytes(b"a pointer to a large file")
+    (elsewhere / "big.bin").write_bytes(b"recorded")
+    assert [lack.what for lack in bring_data(files, working, [elsewhere])] == ["big.bin"]
+    assert (working / "big.bin").read_bytes() == b"a pointer to a large file", "a user's own folder stays as it is"
+    assert list(bring_data(files, working, [elsewhere], is_ours=True)) == []
+    assert (working / "big.bin").read_bytes() == b"recorded"
+    (working / "big.bin").write_bytes(b"other")
+    (elsewhere / "big.bin").write_bytes(b"another one")
+    assert [lack.what for lack in bring_data(files, working, [elsewhere], is_ours=True)] == ["big.bin"]
+    assert (working / "big.bin").read_bytes() == b"other", "only the recorded ones are worth it"
+    (tmp_path / "users").mkdir()
+    (tmp_path / "users" / "x").write_bytes(b"other")
+    (working / "linked").symlink_to(tmp_path / "users")
+    (elsewhere / "x").write_bytes(b"recorded")
+    linked = {"linked/x": sha(b"recorded")}
+    assert [lack.what for lack in bring_data(linked, working, [elsewhere], is_ours=True)] == ["linked/x"]
+    assert (tmp_path / "users" / "x").read_bytes() == b"other", "nothing of the user's own is touched through a link"

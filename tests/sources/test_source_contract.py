@@ -105,13 +105,22 @@ class Breaking(Shouted):
         raise RuntimeError("on the first line")
 
 
+class Careless(Shouted):
+    """One that gives something else than it promises, as its setting says."""
+
+    def finish(self, working_folder, since_unix):
+        return {"elan": 0.5} if self.settings else Found(series={"elan": [0.5]}, origins={"elan": "careless"})
+
+
 @pytest.fixture
 def brings(monkeypatch):
     """Distributions that bring these sources."""
 
     def load(group, name, own=()):
         assert group == "isorun.sources"
-        return {"shouted": Shouted, "asking": Asking, "breaking": Breaking, "nothing": object()}[name]
+        return {"shouted": Shouted, "asking": Asking, "breaking": Breaking, "careless": Careless, "nothing": object()}[
+            name
+        ]
 
     monkeypatch.setattr(plugins, "load", load)
 
@@ -143,6 +152,17 @@ def test_a_source_that_breaks_its_promise_is_switched_off_and_named(brings, tmp_
     assert "'breaking'" in written.notes[0].message
     assert "on the first line" in written.notes[0].message
     assert set(written.series) == {"elan"}
+    assert set(printed.series) == {"loss"}
+
+
+@pytest.mark.parametrize(("settings", "why"), [(("x",), "it gave dict"), ((), "the metric 'elan' is list")])
+def test_a_source_that_gives_something_else_than_metrics_fails_no_run(brings, tmp_path, settings, why):
+    reading = Reading(Sources(installed={"careless": settings}))
+    reading.feed("loss: 0.25", 1.0)
+    written, printed = reading.finish(tmp_path, 0.0)
+    assert [note.code for note in written.notes] == ["source-failed"]
+    assert why in written.notes[0].message
+    assert not written.series
     assert set(printed.series) == {"loss"}
 
 

@@ -61,6 +61,23 @@ def test_lists_in_a_json_object_are_series(tmp_path: Path) -> None:
     assert found.series["loss"].steps == (1.0, 2.0)
 
 
+@pytest.mark.parametrize(
+    ("clock", "steps"),
+    [("epoch", [1, 2, 3]), ("epochs", [1, 2, 3]), ("step", [100, 200, 300]), ("train/epoch", [2, 4, 6])],
+)
+def test_a_list_that_counts_is_the_clock_of_those_beside_it_and_no_metric(
+    tmp_path: Path, clock: str, steps: list[float]
+) -> None:
+    group = clock.rpartition("epoch")[0] if "/" in clock else ""
+    data = {clock: steps, f"{group}loss": [0.5, 0.4, 0.3], f"{group}rate": ["x", 1.0, 2.0], "other": [1.0, 2.0]}
+    (tmp_path / "history.json").write_text(json.dumps(data))
+    found = read(tmp_path, "history.json")
+    assert set(found.series) == {f"{group}loss", f"{group}rate", "other"}
+    assert list(found.series[f"{group}loss"].steps) == steps
+    assert list(found.series[f"{group}rate"].steps) == steps[1:]
+    assert list(found.series["other"].steps) == [0.0, 1.0]
+
+
 def test_a_json_list_of_rows_and_json_lines_read_the_same(tmp_path: Path) -> None:
     rows = [{"epoch": 1, "acc": 0.5, "elapsed": 10}, {"epoch": 2, "acc": 0.75, "elapsed": 20}]
     write(tmp_path, "a.json", json.dumps(rows))

@@ -103,6 +103,13 @@ def test_any_text_as_a_pattern_is_refused_clearly_or_works(written: str) -> None
     metrics.feed("a=0.5 b", 0.0)
 
 
+def test_what_is_listed_under_parameters_is_not_proposed() -> None:
+    trial = "Trial 5 finished with value: 0.9 and parameters: {'lambda_l1': 0.1}. Best is trial 0 with value: 0.993."
+    listed = ["Best trial:", "  Value: 0.993", "  Params: ", "    lambda_l1: 0.1", "    bagging_fraction: 0.5"]
+    assert proposed_pattern([trial, *listed]).startswith("Best is trial")
+    assert proposed_pattern([trial, *listed, "Homogeneity: 0.953"]).startswith("Homogeneity")
+
+
 @pytest.mark.parametrize(
     ("line", "name", "value"),
     [

@@ -663,3 +663,19 @@ def test_the_row_after_the_epochs_of_each_table_is_one_further() -> None:
     table = "| epoch | val_acc |\n|---|---|\n| 1 | 0.5 |\n| 2 | 0.6 |\n| eval | 0.7 |\n"
     found = scan_text(f"{table}\n{table}")
     assert found.series["val_acc"].steps == (1.0, 2.0, 3.0, 1.0, 2.0, 3.0)
+
+
+def test_epochs_of_a_loop_that_printed_no_metric_are_none_that_began_again() -> None:
+    looked = [f"Epoch: {epoch} | Batch index: 0 | Batch size: 128" for epoch in (1, 2)]
+    found = scan_text("\n".join([*looked, *(f"Epoch: {epoch:03}/010 | Cost: {3 - epoch}.5" for epoch in (1, 2))]))
+    assert list(found.series["cost"].values) == [2.5, 1.5]
+    assert found.notes == ()
+
+
+def test_a_result_that_was_printed_with_two_values_is_told() -> None:
+    epochs = [f"Epoch: {epoch}/2 | Loss: 0.{9 - epoch}" for epoch in (1, 2)]
+    found = scan_text("\n".join([*epochs, "Test accuracy 86.33%", "Test accuracy: 86.66%"]))
+    assert found.results["test_accuracy"] == pytest.approx(0.8666)
+    (note,) = found.notes
+    assert "'test_accuracy' was printed with another value after the last epoch" in note.message
+    assert scan_text("\n".join([*epochs, "Test accuracy 86.33%", "Test accuracy: 86.33%"])).notes == ()

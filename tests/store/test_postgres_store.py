@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import threading
 import time
@@ -120,7 +121,7 @@ def test_claims_are_renewed_where_nobody_can_be_told_anything(postgres: Server, 
         time.sleep(1.5)
         assert store._claims._thread.is_alive()
         assert other.claim("a") is None
-        assert store.notes() == ()
+        assert store.notes() == (), "a moment on the line that renews claims is nothing to know"
     assert stderr.write.called
     monkeypatch.undo()
     proxy.close()
@@ -195,8 +196,30 @@ def test_a_server_that_is_started_again_is_waited_for(postgres: Server, database
         back.join()
         assert len(store.records()) == 2
         assert [(holder.cell_id, holder.attempt) for holder in store.holders()] == [("a", claim.attempt)]
-        assert "was away, and was waited for" in store.notes()[0].message
+        assert [note.code for note in store.notes()] == ["store-waited"]
         assert " 0 seconds" not in store.notes()[0].message
+
+
+def test_how_long_a_server_was_away_is_told_though_nothing_was_asked_of_it_meanwhile(postgres: Server, database: str):
+    """The line that renews claims waits all the time; the other one finds the server back at once."""
+    with opened(database, lease_seconds=0.8) as store:
+        store.claim("a")
+        postgres.kill()
+        time.sleep(2.2)
+        postgres.start()
+        store.finish(make_record(make_cell(2)))
+        deadline = time.monotonic() + 20
+        while not (told := re.search(r"was away for about (\d+) seconds in all", store.notes()[0].message)):
+            assert time.monotonic() < deadline, store.notes()
+            time.sleep(0.05)
+        assert 2 <= int(told[1]) < 15
+
+
+def test_outages_that_several_lines_saw_count_once():
+    outages = pytest.importorskip("isorun.store.postgres.line", reason="needs psycopg").Outages()
+    for begin, end in [(10.0, 12.0), (11.0, 15.0), (11.5, 11.7), (20.0, 21.0)]:
+        outages.begin(begin)[1] = end
+    assert outages.seconds == 6.0
 
 
 def test_patience_ends_and_the_message_has_no_password(postgres: Server, database: str, capfd):
@@ -395,6 +418,21 @@ def test_what_was_changed_is_found_and_the_rest_can_be_copied(postgres: Server, 
     postgres.ask("UPDATE isorun.parts SET content = '{}'")
     with opened(database) as store, pytest.raises(StoreDamaged, match="shares with others"):
         store.records()
+
+
+def test_a_damaged_attempt_keeps_nobody_from_saving_the_other_ones_of_its_cell(postgres, database, tmp_path):
+    cell = make_cell(1)
+    with opened(database) as store:
+        store.finish(make_record(cell, attempt=1, state=RunState.FAILED))
+        store.finish(make_record(cell, attempt=2))
+        store.claim("held")
+        postgres.ask("UPDATE isorun.runs SET body = body || ' ' WHERE attempt = 1")
+        with FolderStore(tmp_path / "folder") as folder:
+            done = copy(store, folder, ("a", "b"))
+            assert (done.records, [what for what, _ in done.damaged]) == (1, [f"cell {cell.id}"])
+            assert f"{cell.id}-1 is damaged" in done.damaged[0][1]
+            assert folder.finished() == {cell.id}
+            assert done.to_json()["going_on"] == 1
 
 
 def test_a_copy_is_the_same_goes_on_and_tells_what_contradicts(database: str, tmp_path: Path):

@@ -19,6 +19,7 @@ from isorun.errors import StoreDamaged, StoreError
 from isorun.store import STUDIES
 from isorun.store.checking import repair, verify
 from isorun.store.content import stored_form
+from isorun.store.copying import copy
 from isorun.store.files import Files
 from isorun.store.folder import FolderStore
 from isorun.store.inbox import Inbox
@@ -48,6 +49,18 @@ def test_a_changed_byte_is_told_and_the_other_records_are_still_read(folder: Pat
             store.records()
         assert "isorun store repair" in raised.value.hint
         assert len(store.records([make_cell(1).id, make_cell(2).id])) == 4
+
+
+def test_a_copy_saves_the_sound_attempts_of_a_cell_of_which_one_is_damaged(folder: Path):
+    with sqlite3.connect(folder / "store.sqlite") as connection:
+        asked = "UPDATE runs SET wall_seconds = wall_seconds + 1 WHERE cell = ? AND attempt = 1"
+        assert connection.execute(asked, (make_cell(3).id,)).rowcount == 1
+    connection.close()
+    with FolderStore(folder) as store, FolderStore(folder.parent / "saved") as saved:
+        done = copy(store, saved, ("a", "b"))
+        assert [what for what, _ in done.damaged] == [f"cell {make_cell(3).id}"]
+        assert f"{make_cell(3).id}-1 is damaged" in done.damaged[0][1]
+        assert len(saved.run_ids()) == done.records == 11
 
 
 @pytest.mark.parametrize("index", ["finished_runs", "other_runs"])

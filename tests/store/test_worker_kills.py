@@ -54,10 +54,11 @@ def test_a_worker_that_was_stopped_and_wakes_up_after_a_takeover_records_nothing
     database: str, folder: Path, opened: list, kills: int
 ):
     """SIGSTOP reaches the worker alone: its training goes on, and comes to its end before it is taken over."""
-    workers = Workers(folder, database, repeats=6 * kills + 4)
+    workers = Workers(folder, database, repeats=60)
     opened.append(workers)
     taken_over = 0
     for _ in range(kills):
+        workers.queue(workers.finished() + 60)  # a quick machine makes dozens until what was held has lapsed
         stopped = workers.start()
         before = workers.wait_for_more(workers.finished())
         stopped.send_signal(signal.SIGSTOP)

@@ -37,8 +37,13 @@ class Workers:
         self.folder, self.url, self.repeats = folder, url, repeats
         self.started: list[subprocess.Popen[str]] = []
         (folder / "train.sh").write_text(TRAIN.format(seconds=seconds))
-        (folder / "study.toml").write_text(STUDY.format(repeats=repeats))
-        done = typed("run", "study.toml", "--store", url, "--queue", cwd=folder)
+        self.queue(repeats)
+
+    def queue(self, repeats: int) -> None:
+        """Keep the study with so many cells in all, those that are finished included."""
+        self.repeats = repeats
+        (self.folder / "study.toml").write_text(STUDY.format(repeats=repeats))
+        done = typed("run", "study.toml", "--store", self.url, "--queue", cwd=self.folder)
         assert done.returncode == 0, done.stderr
 
     def start(self, *words: str, url: str = "") -> subprocess.Popen[str]:

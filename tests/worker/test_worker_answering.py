@@ -7,8 +7,9 @@ import types
 
 import pytest
 
+from isorun.worker import seeding
 from isorun.worker.answering import Answers
-from isorun.worker.frameworks import tensor_flow
+from isorun.worker.frameworks import jax, tensor_flow
 from isorun.worker.recorder import Recorder
 
 
@@ -39,6 +40,38 @@ def test_of_many_settings_only_those_that_matter_are_told(recorder):
     assert not recorder.has_noted("setting-told")
     assert config.update("jax_enable_x64", True) == ("jax_enable_x64", True)
     assert recorder.has_noted("setting-told")
+
+
+@pytest.mark.parametrize("words", [{"mode": False}, {"warn_only": False, "mode": False}])
+def test_a_setting_that_is_given_by_name_is_answered_as_any_other(recorder, words):
+    """`torch.use_deterministic_algorithms(mode=False)` must not end a training for want of a first argument."""
+    set_to = []
+    torch = types.SimpleNamespace(use=lambda mode, *, warn_only=False: set_to.append((mode, warn_only)))
+    Answers(recorder).answer(torch, "use", "torch.use", True, warn_only=True)
+    torch.use(**words)
+    assert recorder.has_noted("setting-answered")
+    torch.use(mode=True)
+    assert set_to == [(True, True), (True, False)]
+
+
+def test_a_setting_that_is_given_by_name_is_told(recorder):
+    config = types.SimpleNamespace(update=lambda name, val: (name, val))
+    Answers(recorder).tell(config, "update", "jax.config", jax._is_told)
+    assert config.update("jax_enable_x64", val=True) == ("jax_enable_x64", True)
+    assert config.update(name="jax_debug_nans", val=True) == ("jax_debug_nans", True)
+    assert [once[0] for once in recorder._complained] == ["setting-told"]
+
+
+def test_what_cannot_be_told_does_not_end_the_training(recorder, monkeypatch):
+    monkeypatch.setattr(seeding, "_failures", [])
+
+    def fails(*_given):
+        raise ValueError("no such thing")
+
+    config = types.SimpleNamespace(update=lambda name: name)
+    Answers(recorder).tell(config, "update", "jax.config", fails)
+    assert config.update("jax_enable_x64") == "jax_enable_x64"
+    assert [(doing, str(error)) for doing, error in seeding._failures] == [("telling jax.config", "no such thing")]
 
 
 def test_a_global_generator_is_given_where_it_would_be_refused(monkeypatch):

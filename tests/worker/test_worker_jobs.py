@@ -2,7 +2,7 @@
 
 import pytest
 
-from isorun.execution.output import read_run_folder
+from isorun.execution.worker_events import read_run_folder
 
 # As hydra 1.3 has them: launchers take `run_job` from the module, and a single run's job has no number.
 HYDRA = """

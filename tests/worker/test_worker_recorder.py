@@ -176,7 +176,8 @@ def test_threads_write_whole_lines(run):
         assert [row["step"] for row in rows if row["values"]["thread"] == n] == list(range(200))
 
 
-def test_a_second_recorder_in_the_same_run_has_a_file_only_when_it_logs(run):
+def test_a_second_process_of_the_same_run_has_a_file_only_when_it_logs(run, monkeypatch):
+    monkeypatch.setattr(os, "getpid", lambda: 4_000_001)
     helper = recorder.Recorder(run.folder)
     helper.begin()
     helper.note("quiet", "nothing to say")
@@ -257,6 +258,15 @@ def test_what_waits_is_bounded_and_the_loss_is_told(run, monkeypatch):
     assert note["code"] == "events-lost"
     lost = int(note["message"].split("; ")[1].split()[0])
     assert lost + len(events(run, "row")) == 50
+
+
+def test_an_array_of_classes_becomes_a_note_and_what_is_logged_beside_it_stays(run):
+    run.log(epoch=1, loss=0.5, per_class=np.array([0.1, 0.2]))
+    run.result(acc=0.9, per_class=np.array([0.1, 0.2]))
+    run.log(epoch=2, loss=0.4, per_class={})
+    assert [event["values"] for event in events(run, "row")] == [{"loss": 0.5}, {"loss": 0.4}]
+    assert events(run, "result")[0]["values"] == {"acc": 0.9}
+    assert [event["code"] for event in events(run, "note")] == ["bad-metric"]
 
 
 def test_per_class_of_the_wrong_kind_becomes_a_note(run):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from worker_trainings import run_environment
 
-from isorun.execution.output import HeldFolder, read_run_folder
+from isorun.execution.worker_events import HeldFolder, read_run_folder
 from isorun.worker import runfolder
 from isorun.worker.fingerprint import Cache
 from isorun.worker.recorder import Recorder

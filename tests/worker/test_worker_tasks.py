@@ -44,6 +44,27 @@ def test_a_task_draws_the_same_whichever_process_has_it(train, tmp_path):
     assert 2 <= len(runs[0].run.others) <= 8
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_process_that_logs_tells_its_generators_beside_what_it_logs(train, tmp_path, method):
+    code = f"""
+import multiprocessing as mp, isorun, numpy as np
+def work():
+    isorun.log(step=1, acc=0.5)
+    np.random.default_rng()
+if __name__ == "__main__":
+    process = mp.get_context("{method}").Process(target=work)
+    process.start()
+    process.join()
+"""
+    (tmp_path / "train.py").write_text(code)
+    done = train("train.py", level="fixed-seed", seed=3)
+    assert done.returncode == 0, done.stderr
+    assert len(done.of_kind("row")) == 1, "the process that logs is the one that trains"
+    told = [note["message"] for note in done.of_kind("note") if note["code"] == "generator-seeded"]
+    assert len(told) == 1
+    assert told[0].startswith(f"numpy.random.default_rng at {tmp_path}/train.py:5 had no seed and was given ")
+
+
 def test_a_task_of_threads_draws_the_same_whichever_thread_has_it(train, tmp_path):
     code = """
 import sys, threading, time

@@ -87,6 +87,7 @@ def test_reading_is_told_of_what_is_written_too_once_for_each_writing(touched, t
         (".cache/x.bin", os.O_WRONLY),
         ("mlruns/0/meta.yaml", os.O_WRONLY),
         ("lib/site-packages/x.bin", os.O_WRONLY),
+        (".jupyter/migrated", os.O_WRONLY),
     ],
 )
 def test_logs_caches_and_the_runs_own_folder_are_left_alone(touched, tmp_path, path, flags):

@@ -65,12 +65,8 @@ def execute(options: argparse.Namespace) -> int:
 
 def _packed(options: argparse.Namespace) -> PackedStudy:
     from isorun import workflow
-    from isorun.share.keys import default_key
     from isorun.share.packing import pack
 
-    if options.key and options.no_sign:
-        raise UsageError("--key and --no-sign contradict each other", hint="one of them")
-    key = Path(options.key) if options.key else None if options.no_sign else default_key()
     source = options.study
     if source is None:
         recent = workflow.recent(options.store)
@@ -81,7 +77,7 @@ def _packed(options: argparse.Namespace) -> PackedStudy:
         source,
         options.output,
         store=options.store,
-        key=key,
+        key=_key(options),
         with_code=not options.no_code,
         snapshot=options.snapshot,
         allowed=options.allowed,
@@ -90,10 +86,20 @@ def _packed(options: argparse.Namespace) -> PackedStudy:
     )
 
 
+def _key(options: argparse.Namespace) -> Path | None:
+    """What the package is signed with."""
+    from isorun.share.keys import default_key
+
+    if options.key and options.no_sign:
+        raise UsageError("--key and --no-sign contradict each other", hint="one of them")
+    return Path(options.key) if options.key else None if options.no_sign else default_key()
+
+
 def _told(packed: PackedStudy) -> str:
     """The verdict, what is in it, what stayed out, and the next command."""
     manifest = packed.manifest
     states = ", ".join(f"{count:,} {state}" for state, count in packed.states.items())
+    named = ", ".join(packed.places)
     where = packed.path or "a package, which was not written"
     lines = [
         f"{where}: {manifest.runs:,} runs of {manifest.study} ({states}), {packed.size:,} bytes",
@@ -101,7 +107,7 @@ def _told(packed: PackedStudy) -> str:
         f"  signed     {f'by {packed.signed_by.fingerprint}' if packed.signed_by else 'no'}",
         f"  series     {manifest.points:,} points",
         *_code_lines(packed),
-        f"  machines   {', '.join(packed.places) or 'none'} (their names and folders are in the records)",
+        f"  machines   {f'{named} (their names and folders are in the records)' if named else 'none is named'}",
     ]
     if not packed.path:
         lines += ["  members", *(f"    {item.size:>12,}  {item.name}" for item in manifest.members)]
@@ -125,7 +131,7 @@ def _code_lines(packed: PackedStudy) -> list[str]:
     parts += [f"{count:,} {'file' if count == 1 else 'files'} of it in the package"] if count else []
     listed = [f"    {item['path']}" for item in packed.code.files[:_SHOWN]]
     listed += [f"    and {count - _SHOWN:,} more (all of them with --json)"] if count > _SHOWN else []
-    return [f"  code       {', '.join(parts) or 'digests alone'}", *listed]
+    return [f"  code       {', '.join(parts) or ('digests alone' if packed.code.versions else 'none')}", *listed]
 
 
 def _plain(options: argparse.Namespace) -> int:
@@ -134,7 +140,13 @@ def _plain(options: argparse.Namespace) -> int:
     if options.plain and options.from_plain:
         raise UsageError("--plain and --from-plain contradict each other", hint="one of them")
     if options.from_plain:
-        packed = plain.packed_from(Path(options.from_plain), options.output)
+        packed = plain.packed_from(
+            Path(options.from_plain),
+            options.output,
+            key=_key(options),
+            license_id=options.license or "",
+            dry_run=options.dry_run,
+        )
         return _tell(options, packed.to_json(), _told(packed))
     written = plain.write_plain(options.study, Path(options.plain), store=options.store, parquet=options.parquet)
     return _tell(options, written.to_json(), written.told())

@@ -79,17 +79,22 @@ class _Running:
         self.last = (step, time.monotonic())
         self.first = self.first or self.last
 
-    def seconds_left(self, steps: float | None, typical: float | None) -> float | None:
-        """By its steps where it is known how many there will be, else by how long other runs took."""
+    def seconds_left(self, steps: float | None, others: Sequence[float]) -> float | None:
+        """By its steps where it is known how many are left, else by the runs that took longer than it has so far.
+
+        others: how long runs took, in order. None for one that told its last step or took longer than all of them: it
+        goes on, and nobody knows for how long.
+        """
         elapsed = time.monotonic() - self.began
-        if steps and self.first and self.last and self.last[0] > self.first[0]:
+        if steps and self.first and self.last and self.first[0] < self.last[0] < steps:
             each = (self.last[1] - self.first[1]) / (self.last[0] - self.first[0])
-            return max(steps - self.last[0], 0.0) * each
-        return None if typical is None else max(typical - elapsed, 0.0)
+            return (steps - self.last[0]) * each
+        longer = others[bisect.bisect_right(others, elapsed) :]
+        return _middle(longer) - elapsed if longer else None
 
     def seconds(self, steps: float | None) -> float | None:
         """How long it will have taken, by its steps alone."""
-        left = self.seconds_left(steps, None)
+        left = self.seconds_left(steps, ())
         return None if left is None else time.monotonic() - self.began + left
 
 
@@ -146,14 +151,15 @@ class _Pace:
             self._steps = steps[-1] + self.from_zero
 
     def seconds_left(self, waiting: int) -> float | None:
-        """None where nothing is known. waiting: runs that have not begun."""
-        typical = _middle(self._seconds) if self._seconds else None
-        foreseen = [run.seconds(self._last_step) for run in self._running.values()]
-        typical = typical if typical is not None else max((one for one in foreseen if one is not None), default=None)
-        if typical is None:
+        """None where nothing is known, as of runs that take longer than all others. waiting: runs that are to begin."""
+        foreseen = (run.seconds(self._last_step) for run in self._running.values())
+        longest = [max(known)] if not self._seconds and (known := [one for one in foreseen if one is not None]) else []
+        others = self._seconds or longest
+        left = [run.seconds_left(self._last_step, others) for run in self._running.values()]
+        if not others or (None in left and not waiting):
             return None
-        left = [run.seconds_left(self._last_step, typical) or 0.0 for run in self._running.values()]
-        return max(max(left, default=0.0), (sum(left) + waiting * typical) / self._side_by_side)
+        known = [one for one in left if one is not None]
+        return max(max(known, default=0.0), (sum(known) + waiting * _middle(others)) / self._side_by_side)
 
 
 def _middle(ordered: Sequence[float]) -> float:
@@ -363,7 +369,9 @@ class Progress(Observer):
     def _time_left(self) -> str:
         left = self._total - len(self._records)
         seconds = self._pace.seconds_left(max(left - self._running, 0)) if left > 0 else None
-        return "" if seconds is None else f"; about {duration(seconds)} left"
+        if seconds is None:
+            return ""
+        return f"; about {duration(seconds)} left" if seconds >= 1 else "; less than a second left"
 
     def _announce_interpreter(self, record: RunRecord) -> None:
         """Which Python trained, where that could not be said before: a wrapper chose it, or a shim stood for it."""

@@ -171,7 +171,8 @@ def _audit(client: Client, _: argparse.Namespace) -> _Answer:
     while lines := client.rows(f"/api/audit?after={last}", "lines", *needed):
         if not isinstance(lines[-1]["line"], int) or lines[-1]["line"] <= last:
             raise RegistryError(f"{client.url} tells the same lines of its log again", found=f"after line {last}")
-        found, last = [*found, *lines], lines[-1]["line"]
+        found += lines
+        last = lines[-1]["line"]
     said = [
         f"{item['line']!s:>6}  {item['at']}  {item['user'] or '-'} {item['action']} {item['subject']} {item['details']}"
         for item in found

@@ -70,6 +70,7 @@ def execute(options: argparse.Namespace) -> int:
     from isorun import workflow
 
     with workflow.opened(_source(options), options.store) as (loaded, store):
+        workflow.refuse_imported(loaded)
         study = cli.with_policy(loaded, options)
         if options.queue:
             return _queue(study, options, store)
@@ -97,7 +98,7 @@ def _queue(study: Study, options: argparse.Namespace, store: workflow.Store) -> 
 
     from isorun import workflow
     from isorun.analysis.evidence import some
-    from isorun.session import place_of
+    from isorun.session import place_of, store_place
     from isorun.store import AbstractStore, shown_place
 
     if options.dry_run or options.executor != "local":
@@ -105,7 +106,8 @@ def _queue(study: Study, options: argparse.Namespace, store: workflow.Store) -> 
         raise UsageError(f"--queue keeps a study for workers and runs nothing; {other} does not go with it")
     place = place_of(study, store)
     kept, missing, conditions = workflow.queue(study, store=store)
-    shown = shlex.quote(shown_place(options.store or ("" if isinstance(place, AbstractStore) else place)))
+    # A study that was asked for by its name comes with the store that keeps it, which is open already.
+    shown = shown_place(options.store or (store_place(None) if isinstance(place, AbstractStore) else place))
     if options.json:
         warnings = [condition.to_json() for condition in conditions]
         cli.print_json({"study": kept.name, "missing": len(missing), "store": shown, "warnings": warnings})
@@ -115,7 +117,8 @@ def _queue(study: Study, options: argparse.Namespace, store: workflow.Store) -> 
         from isorun.report import View
 
         cli.show(View((), (), tuple(conditions)))
-    print(f"next: isorun worker {shown}, on any machine that has {harmless(str(Path(kept.folder).resolve()))}")
+    where = harmless(str(Path(kept.folder).resolve()))
+    print(f"next: isorun worker {shlex.quote(shown)}, on any machine that has {where}")
     return 0
 
 
@@ -224,12 +227,12 @@ def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Name
         print("  what each run made in its copy of the folder is kept: runs/ID/workspace in the store")
     if not outcome.proposed:
         print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
-    kept_in = f" --store {options.store}" if options.store else ""
+    kept_in, typed = (f" --store {shlex.quote(options.store)}" if options.store else ""), shlex.quote(name)
     if outcome.stopped.startswith(LEFT):
-        print(f"  isorun status {name}{kept_in} shows them, the same command comes back to them,")
-        print(f"  isorun stop {name}{kept_in} ends them")
+        print(f"  isorun status {typed}{kept_in} shows them, the same command comes back to them,")
+        print(f"  isorun stop {typed}{kept_in} ends them")
     if outcome.count(RunState.FINISHED) or outcome.elsewhere or not outcome.proposed:
-        print(f"next: isorun {_asked_next(study, outcome)} {name}{kept_in}")
+        print(f"next: isorun {_asked_next(study, outcome)} {typed}{kept_in}")
 
 
 def _told_ends(outcome: Outcome) -> Iterator[str]:
@@ -313,7 +316,7 @@ def _summary(study: Study, outcome: Outcome, name: str, store: AbstractStore, ke
         ],
         "warnings": [condition.to_json() for condition in outcome.conditions],
         **_searches_json(study, store, name, kept_in),
-        "next": f"isorun {_asked_next(study, outcome)} {name}{f' --store {kept_in}' if kept_in else ''}",
+        "next": shlex.join(["isorun", _asked_next(study, outcome), name, *(["--store", kept_in] if kept_in else [])]),
     }
 
 

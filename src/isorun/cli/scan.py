@@ -143,7 +143,7 @@ def _scan_command(options: argparse.Namespace) -> int:
     """Run the command once in a store that goes again; 1 where it failed, as what it left is then not all."""
     import tempfile
 
-    from isorun.sources.freeform import plain
+    from isorun.sources.messages import plain
     from isorun.study.design import adhoc_study
     from isorun.study.records import RunState
 

@@ -1,6 +1,6 @@
 """What is running now, who runs it, and how far it is; from another terminal, while isorun run is at work.
 
-isorun status                       everything that runs in the store of this folder
+isorun status                       everything that runs in the store of this folder, and what is left of its studies
 isorun status study.toml            one study: finished, failed, missing and running
 isorun status study.toml --watch    again and again, until nothing runs any more
 """
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 import time
 from typing import TYPE_CHECKING, Final
 
 from isorun import cli
+from isorun.errors import without_passwords
 
 if TYPE_CHECKING:
     from isorun.in_progress import Status
@@ -39,13 +41,21 @@ def execute(options: argparse.Namespace) -> int:
     shown = ""
     while True:
         told = status(options.study, store=options.store)
-        text = _json(told, options) if options.json else str(told)
+        text = _json(told, options) if options.json else f"{told}{_next(told, options)}"
         if text != shown:
             print(f"\x1b[H\x1b[J{text}" if options.watch and sys.stdout.isatty() else text, flush=True)
         shown = text
         if not options.watch or not told.is_at_work:
             return 0
         time.sleep(_SECONDS_BETWEEN)
+
+
+def _next(told: Status, options: argparse.Namespace) -> str:
+    """What carries out the cells that were left for workers, where nobody is at it."""
+    if told.is_at_work or told.workers or not any(one.missing for one in told.unfinished):
+        return ""
+    store = f" {shlex.quote(without_passwords(options.store))}" if options.store else ""
+    return f"\nnext: isorun worker{store} carries out what is missing, here or on any machine that has the studies"
 
 
 def _json(told: Status, options: argparse.Namespace) -> str:

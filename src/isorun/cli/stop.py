@@ -36,6 +36,8 @@ def execute(options: argparse.Namespace) -> int:
         named = "".join(f" {shlex.quote(word)}" for word in [*([options.study] if options.study else []), *store])
         if told.orphaned:
             print(f"next: isorun stop{named}, in a minute: it records them, when those claims have lapsed")
+        elif told.elsewhere:
+            print(f"next: isorun stop{named}, in a minute, records them where that process is gone")
         elif told.unheard:
             print(f"next: isorun status{named}")
     return 0

@@ -206,6 +206,10 @@ def _tell_copied(done: Copied, options: argparse.Namespace) -> int:
             print(f"  {word}: {what}: {why}")
         if len(found) > _SHOWN:
             print(f"  and {len(found) - _SHOWN:,} more (all of them with --json)")
+    if done.going_on:
+        goes = "goes on, and is" if done.going_on == 1 else "go on, and are"
+        print(f"  {some(done.going_on, 'run')} of it {goes} not copied: the same command does that later,")
+        print("  and whoever runs the study in the other store meanwhile makes the same there as well")
     if done.withheld:
         print(
             f"  {done.withheld:,} of them are of commands that hold secrets: the key of the store that they came from"

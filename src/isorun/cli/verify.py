@@ -41,7 +41,7 @@ def execute(options: argparse.Namespace) -> int:
 
     keys = [public_key(options.key)] if options.key else None
     try:
-        found = replace(looking.verify(_file_of(options.package), keys=keys), path=options.package)
+        found = replace(looking.verify(_file_of(options.package), keys=keys, apart=True), path=options.package)
     except PackageError as error:
         return _tell_damage(options, error)
     wrong = _wrong(options, found)
@@ -90,17 +90,21 @@ def _wrong(options: argparse.Namespace, found: LookedAt) -> str:
 
 
 def _told(found: LookedAt, wrong: str) -> list[str]:
+    from isorun.analysis.evidence import some
+
     states = ", ".join(f"{count:,} {state}" for state, count in found.states.items())
     files = len(found.data.get("files") or ())
     versions = found.code.get("versions")
     commits = [str(item.get("commit", ""))[:12] for item in versions or () if isinstance(item, dict)]
+    runs = some(found.manifest.runs, "run")
+    data = f"digests of {some(files, 'file')}" if files else "no digest of a file"
     lines = [
         f"{found.path} is whole, but {wrong}" if wrong else f"{found.path} is whole: every byte of it is accounted for",
-        f"  study        {found.manifest.study}: {found.manifest.runs:,} runs ({states}) in {found.groups:,} groups",
+        f"  study        {found.manifest.study}: {runs} ({states}) in {some(found.groups, 'group')}",
         f"  metrics      {', '.join(found.metrics[:6]) or 'none'}{' …' if len(found.metrics) > 6 else ''}",
-        f"  series       {found.manifest.points:,} points",
+        f"  series       {some(found.manifest.points, 'point')}",
         f"  code         {', '.join(filter(None, commits[:3])) or 'no commit'}",
-        f"  data         digests of {files:,} files",
+        f"  data         {data}",
         f"  size         {found.size:,} bytes in {len(found.manifest.members):,} members",
         f"  address      {found.address}",
         f"  signature    {_signature(found)}",

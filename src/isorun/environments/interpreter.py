@@ -203,7 +203,7 @@ def find_program(
         candidate = working_folder / program
         if _is_executable(candidate):
             return str(candidate)
-        if candidate.exists() or not _meant(command, working_folder):
+        if _is_there(candidate) or not _meant(command, working_folder):
             _refuse(program, candidate, what)
     found = shutil.which(program, path=env.get("PATH", os.defpath))
     if found is None:
@@ -248,13 +248,19 @@ def _other_python(program: str, env: Mapping[str, str]) -> str:
 
 
 def _is_executable(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113 - as in _is_there
+
+
+def _is_there(path: Path) -> bool:
+    return os.path.exists(path)  # noqa: PTH110 - that of Path raises where a folder on the way is closed to the user
 
 
 def _refuse(program: str, candidate: Path, what: str) -> NoReturn:
-    if not candidate.exists():
+    if not _is_there(candidate):
         hint = f"name one that is there (isorun's own is {sys.executable})" if what == "the interpreter" else ""
-        raise ExecutionError(f"{what} {program!r} does not exist", found=f"nothing at {candidate}", hint=hint)
+        closed = os.path.islink(candidate)  # noqa: PTH114 - as in _is_there
+        found = f"{candidate} is a link to nothing that you may use" if closed else f"nothing at {candidate}"
+        raise ExecutionError(f"{what} {program!r} does not exist", found=found, hint=hint)
     python = f"python {program}, or " if program.endswith(".py") else ""
     raise ExecutionError(
         f"{what} {program!r} cannot be executed",

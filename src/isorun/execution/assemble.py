@@ -2,82 +2,47 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import secrets
 import stat
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import ExecutionError
 from isorun.execution import Job
-from isorun.execution.output import EventLog, Secrets, non_finite_notes
+from isorun.execution.inputs import INPUTS, prefix_of
+from isorun.execution.output import Secrets
 from isorun.execution.process import Exit
-from isorun.sources import Found, files_written, is_fresh, merged
+from isorun.execution.worker_events import EventLog, non_finite_notes
+from isorun.sources import Found, files_written, is_fresh, may_hold_metrics, merged
 from isorun.study import Environment
 from isorun.study.parsing import CONTAINER, PACKAGES
 from isorun.study.records import Note, RunRecord, RunState, Series, open_envelope, sealed_and_gzipped
-from isorun.worker.frameworks import is_model_file
-from isorun.worker.levels import OWN_VARIABLES
-from isorun.worker.redaction import holds_secret, names_secret
 from isorun.worker.runfolder import open_own
-from isorun.worker.usercode import code_version, hash_of_file
 
 __all__ = [
-    "ChangedFiles",
-    "CodeVersions",
     "Ended",
-    "GivenFiles",
     "assemble",
-    "digest_of_file",
-    "digest_of_variable",
     "failed_to_read",
     "found_in_files",
-    "how_it_changed",
     "keep_record",
     "lost_record",
     "read_record",
     "state_and_reason",
-    "variables_read",
-    "with_script",
-    "words_for_files",
     "written_paths",
 ]
 
 RECORD_NAME: Final = "record.json.gz"
-GIVEN_FILES: Final = "given_files"
-VARIABLES_READ: Final = "variables_read"
-READ_FILES: Final = "read_files"
 FILES: Final = "files"
-INPUTS: Final = "inputs"
-_MOST_GIVEN_FILES: Final = 32
-_LARGEST_GIVEN_FILE: Final = 64 * 1024 * 1024
-_LARGEST_READ_FILE: Final = 2 * 1024 * 1024
-"""What a training read and is larger is known by size and time: a run may not wait for data to be hashed."""
 _OWN_FILES: Final = re.compile(
     r"(?:job|request|printed)\.json|events.*\.jsonl|(?:writers|worker-error)\.txt|output\.log"
 )
-_TIME_AS_FLOAT: Final = 1e-5
-"""What a time loses that is told in seconds."""
-_FILE_OPTION: Final = re.compile(r"[-_.]?(?:file|path)$")
-_PASSING: Final = re.compile(
-    r"(?:SLURM|PBS|LSB|SGE|SSH|XDG|VSCODE|TERM|ISORUN)_?.*|(?:OLD)?PWD|SHLVL|DISPLAY|COLUMNS|LINES|_|.*_P?ID"
-)
-
-# Thousands of short runs must not call git thousands of times; code that is edited meanwhile is still noticed.
-_MAX_AGE_SECONDS: Final = 10.0
-_AGE_BY_TIME: Final = 50
-"""So many times as long as git took its answer serves: it has two percent of a processor at most."""
 
 
 STOPPED: Final = "stopped on request"
@@ -163,15 +128,11 @@ def assemble(ended: Ended) -> RunRecord:
 
 def _environment(ended: Ended) -> dict[str, Any]:
     """What the worker told, and the files that other runs may have met, by their paths in the working folder."""
-    told, folder = dict(ended.events.effective), _prefix(ended.job.working_folder)
+    told, folder = dict(ended.events.effective), prefix_of(ended.job.working_folder)
     told.pop(INPUTS, None)  # what they held is among what was requested
     files = told.pop(FILES, None)
     named = {name.removeprefix(folder): item for name, item in files.items()} if isinstance(files, dict) else {}
     return {"effective": told, **({FILES: {**ended.changed, **named}} if named or ended.changed else {})}
-
-
-def _prefix(folder: Path) -> str:
-    return str(folder.absolute()) + os.sep
 
 
 def lost_record(
@@ -213,7 +174,7 @@ def _all_metrics(ended: Ended) -> Found:
     """
     logged = _logged(ended.events)
     files, lines = (_after_startup(found, ended.events.startup_seconds) for found in (ended.files, ended.lines))
-    return merged(logged, files, _without(lines, {*logged.origins, *files.origins, *ended.events.stands_for}))
+    return merged(logged, files, lines.without({*logged.origins, *files.origins, *ended.events.stands_for}))
 
 
 def found_in_files(ended: Ended, run_folder: Path, *, whole: bool, is_alone: bool) -> Ended:
@@ -228,7 +189,7 @@ def found_in_files(ended: Ended, run_folder: Path, *, whole: bool, is_alone: boo
     from isorun.sources.written import Looked, found_among  # noqa: PLC0415  most runs leave no such file
 
     logged = _logged(ended.events)
-    own = merged(logged, _without(ended.lines, {*logged.origins, *ended.events.stands_for}))
+    own = merged(logged, ended.lines.without({*logged.origins, *ended.events.stands_for}))
     named = ended.job.sources.files or ended.job.sources.tensorboard  # whoever names files has said what to rely on
     has_metrics = bool(own.origins or ended.files.origins or named)
     look = Looked(folder, run_folder, since, whole=whole, is_alone=is_alone, has_metrics=has_metrics)
@@ -241,7 +202,8 @@ def written_paths(folder: Path, run_folder: Path, since: float, effective: Mappi
     trackio keeps its databases in one place for all projects, which is asked where the run loaded it.
     """
     told, packages = effective.get(FILES), effective.get("packages")
-    names = [Path(name) for name in told if isinstance(name, str)] if isinstance(told, Mapping) else []
+    written = told if isinstance(told, Mapping) else {}
+    names = [Path(name) for name in written if isinstance(name, str) and may_hold_metrics(name)]
     seen = [path for path in names if path.is_relative_to(folder) and is_fresh(_time_of(path), since)]
     lying = files_written(folder, since, run_folder.parent.parent)  # a store holds other runs' folders
     if not set(names).issuperset(lying):
@@ -317,16 +279,6 @@ def _earlier(series: Series, by: float) -> Series:
     return Series(series.steps, [max(seconds - by, 0.0) for seconds in series.seconds], series.values)
 
 
-def _without(found: Found, names: set[str]) -> Found:
-    return replace(
-        found,
-        series={name: item for name, item in found.series.items() if name not in names},
-        results={name: item for name, item in found.results.items() if name not in names},
-        origins={name: item for name, item in found.origins.items() if name not in names},
-        examples={name: item for name, item in found.examples.items() if name not in names},
-    )
-
-
 def state_and_reason(ended: Ended) -> tuple[RunState, str]:
     """How the run ended, and why in words; a finished run needs no reason."""
     if ended.asked_to_stop:
@@ -369,7 +321,19 @@ def _remedy(ended: Ended) -> str:
     missing = _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:])
     if not python or not missing:
         return ""
+    if _lies_in(ended.job.working_folder, missing[1]):
+        return (
+            f" in {python}: {missing[1]} lies in the working folder, where Python looks only if it is told: "
+            "isorun run --env PYTHONPATH=. …, or python -m PACKAGE.MODULE instead of python PACKAGE/MODULE.py"
+        )
     return f" in {python}: {_how_to_get(missing[1], str(python), ended.job.environment)}"
+
+
+def _lies_in(folder: Path, module: str) -> bool:
+    """Whether the training's own folder has the module, so that none is to be installed; a folder may hold data."""
+    if "." in module or not module:
+        return False
+    return (folder / f"{module}.py").is_file() or any((folder / module).glob("*.py"))
 
 
 def _how_to_get(module: str, python: str, environment: Environment) -> str:
@@ -451,249 +415,3 @@ def read_record(folder: Path) -> RunRecord:
         return open_envelope(path.read_bytes()).record
     except (OSError, ValueError) as error:
         raise ExecutionError(f"the record {path} cannot be read", found=str(error)) from error
-
-
-class _Answer:
-    """What a thread of its own finds out."""
-
-    def __init__(self, ask: Callable[[], dict[str, Any]]) -> None:
-        self._ask = ask
-        self._found: dict[str, Any] = {}
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._find, name="code-version")
-        self._thread.start()
-
-    def _find(self) -> None:
-        try:
-            self._found = self._ask()
-        except Exception as error:
-            self._error = error
-
-    def wait(self) -> None:
-        """Until it is there, whatever it is."""
-        self._thread.join()
-
-    def result(self) -> dict[str, Any]:
-        """What was found; waits for it."""
-        self.wait()
-        if self._error is not None:
-            raise self._error
-        return self._found
-
-
-class CodeVersions:
-    """Asks git in a thread of its own, for a small part of the time, and where it takes long every ten seconds."""
-
-    def __init__(self) -> None:
-        self._latest: dict[Path, tuple[float, _Answer]] = {}
-        self._took: dict[Path, float] = {}
-        self._lock = threading.Lock()
-        self._asking = threading.Lock()
-
-    def ask(self, folder: Path) -> _Answer:
-        """The version of the code in a folder, as it is about now."""
-        with self._lock:
-            asked_at, answer = self._latest.get(folder, (0.0, None))
-            serves = min(_MAX_AGE_SECONDS, _AGE_BY_TIME * self._took.get(folder, math.inf))
-            now = time.monotonic()
-            if answer is None or now - asked_at > serves:
-                answer = _Answer(partial(self._answer, folder))
-                self._latest[folder] = (now, answer)
-            return answer
-
-    def _answer(self, folder: Path) -> dict[str, Any]:
-        with self._asking:  # one at a time: this is a small part of the machine's work
-            began = time.monotonic()
-            found = code_version(folder)
-            self._took[folder] = time.monotonic() - began
-        return found
-
-    def close(self) -> None:
-        """Let the threads end."""
-        for _, answer in self._latest.values():
-            answer.wait()
-
-
-_MOST_ENTRIES: Final = 5_000
-
-
-@dataclass(slots=True)
-class _Look:
-    """How model files looked before a run began. is_alone: no other run worked in the folder meanwhile."""
-
-    folder: Path
-    times: dict[str, float]
-    is_alone: bool = True
-
-
-class ChangedFiles:
-    """Model files of the working folder that change while a run goes on: those that its worker did not see it write.
-
-    Where several runs work in one folder at a time, nobody can say whose change it was, and none is told.
-    """
-
-    def __init__(self) -> None:
-        self._looks: list[_Look] = []
-        self._lock = threading.Lock()
-
-    def before(self, folder: Path) -> _Look:
-        """A run is about to begin there."""
-        look = _Look(folder, dict(_model_files(folder)))
-        with self._lock:
-            others = [other for other in self._looks if other.folder == folder]
-            for other in (*others, *([look] if others else ())):
-                other.is_alone = False
-            self._looks.append(look)
-        return look
-
-    def after(self, look: _Look) -> dict[str, Any]:
-        """It has ended: the files that were there and are not as they were."""
-        with self._lock:
-            self._looks.remove(look)
-        now = dict(_model_files(look.folder)) if look.is_alone and look.times else {}
-        return {
-            name: {"found": before, "wrote": [now[name]], "read": []}
-            for name, before in look.times.items()
-            if now.get(name, before) != before
-        }
-
-
-def _model_files(folder: Path) -> Iterator[tuple[str, float]]:
-    """Those near the top first, and of a folder with very many files not all: data has more than a training writes."""
-    left, waiting = _MOST_ENTRIES, deque([str(folder)])
-    while waiting and left > 0:
-        with suppress(OSError), os.scandir(waiting.popleft()) as entries:
-            for entry in entries:
-                left -= 1
-                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
-                    waiting.append(entry.path)
-                elif is_model_file(entry.name) and entry.is_file():
-                    yield os.path.relpath(entry.path, folder), entry.stat().st_mtime
-                if left <= 0:
-                    break
-
-
-Stamp = tuple[int, int, int, int]
-
-
-class GivenFiles:
-    """The files that commands name or trainings read: settings, data, a script in another language.
-
-    The record keeps what they held. A file that the run itself wrote, or that was edited meanwhile, is left out: nobody
-    knows what was read.
-    """
-
-    def __init__(self) -> None:
-        self._digests: dict[Path, tuple[Stamp, str]] = {}
-
-    def before(self, job: Job) -> dict[str, tuple[Path, Stamp]]:
-        """The files that the job's words name, and how they look before it begins."""
-        found = {}
-        for word in words_for_files(job.command):
-            path = job.working_folder / word
-            if stamp := _stamp(path):
-                found[word] = (path, stamp)
-            if len(found) == _MOST_GIVEN_FILES:
-                break
-        return found
-
-    def untouched(self, given: Mapping[str, tuple[Path, Stamp]], hidden: Secrets) -> dict[str, Any]:
-        """For the record, when the run has ended: those that are as they were, with their digests."""
-        kept = [
-            {"path": word, "sha256": digest}
-            for word, (path, stamp) in given.items()
-            if hidden.masked(word) == word and _stamp(path) == stamp and (digest := self._digest(path, stamp))
-        ]
-        return {GIVEN_FILES: kept} if kept else {}
-
-    def with_inputs(self, ended: Ended) -> Ended:
-        """With the data files that the training read by itself, as far as they are as they were when it began."""
-        told, folder = ended.events.effective.get(INPUTS), _prefix(ended.job.working_folder)
-        kept: list[dict[str, Any]] = []
-        for name, then in told.items() if isinstance(told, dict) else ():
-            path, shown, stamp = Path(name), name.removeprefix(folder), _stamp(Path(name))
-            is_named = any(item["path"] == shown for item in ended.requested.get(GIVEN_FILES, ()))
-            if stamp is None or is_named or names_secret(shown) or ended.secrets.masked(name) != name:
-                continue
-            if stamp[3] / 1e9 >= ended.began_unix or abs(stamp[3] / 1e9 - then) > _TIME_AS_FLOAT:
-                continue
-            if stamp[2] > _LARGEST_READ_FILE:
-                kept.append({"path": shown, "size": stamp[2], "mtime_ns": stamp[3]})
-            elif digest := self._digest(path, stamp):
-                kept.append({"path": shown, "sha256": digest})
-        return replace(ended, requested={**ended.requested, READ_FILES: kept}) if kept else ended
-
-    def _digest(self, path: Path, stamp: Stamp) -> str:
-        known, digest = self._digests.get(path, (None, ""))
-        if known != stamp:
-            digest = digest_of_file(path)
-            self._digests[path] = (stamp, digest)
-        return digest
-
-
-def words_for_files(command: Sequence[str]) -> Iterator[str]:
-    """Words that may name files, also behind `=`; not a program of the system's, and nothing that holds a secret."""
-    before = ""
-    for number, word in enumerate(command):
-        name, sign, value = word.partition("=")
-        option = name if sign else before
-        if not names_secret(_FILE_OPTION.sub("", option)) and (number or word.startswith(".")):
-            yield from (part for part in (word, value) if part)
-        before = word if word.startswith("-") else ""
-
-
-def _stamp(path: Path) -> Stamp | None:
-    """What changes when a file is written; None for what is no regular file."""
-    try:
-        found = path.stat()
-    except (OSError, ValueError):
-        return None
-    is_file = stat.S_ISREG(found.st_mode)
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if is_file else None
-
-
-def digest_of_file(path: Path) -> str:
-    """The hash of a file, for a large one its size alone; empty where it cannot be read."""
-    try:
-        stamp = _stamp(path)
-        size = 0 if stamp is None else stamp[2]
-        is_small = size <= _LARGEST_GIVEN_FILE
-        return "" if stamp is None else hash_of_file(path) if is_small else f"{size} bytes"
-    except OSError:
-        return ""
-
-
-def how_it_changed(path: Path, size: object, mtime_ns: object) -> str:
-    """What is not as it was of a file that had this size and time: "content", "time", or nothing that can be seen."""
-    stamp = _stamp(path)
-    if stamp is None or (stamp[2], stamp[3]) == (size, mtime_ns):
-        return ""
-    return "content" if stamp[2] != size else "time"
-
-
-def digest_of_variable(name: str) -> str:
-    """Enough of a hash to notice another value, too little to keep one; empty where it is not set or may be secret."""
-    value = os.environ.get(name)
-    if value is None or names_secret(name) or holds_secret(name, value):
-        return ""
-    return sha256(value.encode(errors="surrogateescape")).hexdigest()[:8]
-
-
-def variables_read(job: Job, effective: Mapping[str, Any]) -> dict[str, Any]:
-    """For the record: the variables of the caller's that the training's sources ask for, as digests.
-
-    Those of the study are part of what tells cells apart, and what a session or a batch system sets anew each time says
-    nothing about the training.
-    """
-    own = job.environment.env.keys() | OWN_VARIABLES | effective.get("variables", {}).keys()
-    asked = [name for name in effective.get("variables_read", ()) if name not in own and not _PASSING.fullmatch(name)]
-    return {VARIABLES_READ: {name: digest_of_variable(name) for name in asked}} if asked else {}
-
-
-def with_script(version: Mapping[str, Any], effective: Mapping[str, Any]) -> dict[str, Any]:
-    """The version, and the hashes of the script and of all the training's own source files as the worker saw them."""
-    found = {
-        "script_sha256": effective.get("script", {}).get("sha256"),
-        "sources_sha256": effective.get("sources_sha256"),
-    }
-    return {**version, **{name: value for name, value in found.items() if value}}

@@ -43,32 +43,19 @@ from isorun.execution import (
 )
 from isorun.execution.assemble import (
     STOPPED,
-    ChangedFiles,
-    CodeVersions,
     Ended,
-    GivenFiles,
     assemble,
     failed_to_read,
     found_in_files,
     keep_record,
     lost_record,
-    variables_read,
-    with_script,
 )
+from isorun.execution.inputs import ChangedFiles, CodeVersions, GivenFiles, variables_read, with_script
 from isorun.execution.launching import LAUNCH_MODES, Launched, Launcher, ReadyRun, make_ready, refuse_missing_program
-from isorun.execution.output import (
-    BoundedLog,
-    EventLog,
-    HeldFolder,
-    LineSplitter,
-    LiveRows,
-    Output,
-    Secrets,
-    read_run_folder,
-    readable_tail,
-)
+from isorun.execution.output import BoundedLog, LineSplitter, LiveRows, Output, Secrets, readable_tail
 from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays, signal_name
 from isorun.execution.resources import STDIN, Devices, Lent, StandardInput, check_memory, lent_cpus, own_input
+from isorun.execution.worker_events import EventLog, HeldFolder, read_run_folder
 from isorun.sources import Found, PrintedJobs
 from isorun.study.parsing import PACKAGES
 from isorun.study.records import Note, RunRecord, RunState
@@ -301,8 +288,13 @@ def _carry_out(job: Job, folder: Path, bench: Workbench, tell: Tell, held: ExitS
         except ExecutionError as error:
             return _without_environment(job, folder, error)
         isolated = replace(filled, working_folder=workspace.folder)
-        ready = bench.workshop.ready(isolated, folder, bench, workspace.prepared(prepared), workspace.origin)
-        ended = workspace.ended(_run(ready, bench.workshop, tell, checkout))
+        try:
+            ready = bench.workshop.ready(isolated, folder, bench, workspace.prepared(prepared), workspace.origin)
+            ended = _run(ready, bench.workshop, tell, checkout)
+        except BaseException:  # it could not be started: nobody would look for a copy that is left
+            workspace.close()
+            raise
+        ended = workspace.ended(ended)
     else:
         ended = _run(bench.workshop.ready(filled, folder, bench, prepared), bench.workshop, tell, checkout)
     try:

@@ -7,6 +7,7 @@
     manifest.py     every member with its size and SHA-256; the manifest's own is the package's address
     signatures.py   who signed it (Ed25519)
     reading.py      a package that is opened: checked, then read as a stream
+    counting.py     all of its runs read and counted, by two processes where they are many
     opened.py       the same as a store that is only read, so that whatever asks a store can ask a package
 
 Nothing that is read is executed, and no name in a package becomes a path. Here is what all of it is bounded by. Whoever
@@ -25,8 +26,10 @@ __all__ = ["FORMAT", "MANIFEST", "SIGNATURE", "Budget", "refused"]
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
 SIGNATURE: Final = "signature.json"
-_FREE: Final = 64 * 2**20
-_RATIO: Final = 256
+_FREE: Final = 16 * 2**20
+_NUMBERS: Final = 256
+_TOLD: Final = 1024
+"""Lines of runs that are much alike, identical ones or dead ones, are compressed further than any numbers."""
 
 
 def refused(what: str, found: str = "", allowed: str = "") -> PackageError:
@@ -40,23 +43,33 @@ def refused(what: str, found: str = "", allowed: str = "") -> PackageError:
 
 
 class Budget:
-    """How many bytes may come out of a package: 64 MiB, and 256 times its size. Packages of ours stay below."""
+    """How much memory reading a package may take. Packages of ours stay below.
+
+    Numbers: 16 MiB, and 256 times the size of the file. What lines tell, as objects, and predictions, which stay packed
+    until somebody asks for them, as large as they say that they are: 16 MiB, and 1,024 times the size.
+    """
 
     def __init__(self, file_size: int) -> None:
-        self._left = _FREE + _RATIO * file_size
+        self._size = file_size
         self._guard = threading.Lock()
+        self.numbers = 0
+        self.told = 0
 
-    @property
-    def left(self) -> int:
-        """How many bytes may still come."""
-        return self._left
-
-    def take(self, size: int, where: str) -> None:
-        """So many bytes come, or would; PackageError where that is too many."""
+    def take_numbers(self, size: int, where: str) -> None:
+        """So many bytes of numbers come, or would; PackageError where that is too many."""
         with self._guard:
-            self._left -= size
-        if self._left < 0:
+            self.numbers += size
+        self._refuse_beyond(self.numbers, _NUMBERS, where)
+
+    def take_told(self, size: int, where: str) -> None:
+        """So many bytes are taken for what lines tell."""
+        with self._guard:
+            self.told += size
+        self._refuse_beyond(self.told, _TOLD, where)
+
+    def _refuse_beyond(self, taken: int, ratio: int, where: str) -> None:
+        if taken > _FREE + ratio * self._size:
             raise refused(
                 f"{where}: far more comes out of this package than it holds",
-                allowed=f"{_FREE // 2**20} MiB and {_RATIO} times the size of the file",
+                allowed=f"{_FREE // 2**20} MiB and {ratio:,} times the size of the file",
             )

@@ -23,6 +23,7 @@ __all__ = [
     "bytes_in_order",
     "canonical_bytes",
     "jcs",
+    "memory_of_line",
     "read_canonical",
     "read_in_order",
     "read_jcs",
@@ -34,7 +35,10 @@ _MOST_VALUES: Final = 300_000
 _DEEPEST: Final = 60
 _SHORT: Final = 100_000
 _AT_ONCE: Final = 2**17
+_LONG: Final = 2**20
 _LARGEST: Final = 10**300
+_VALUE, _OBJECT, _LINE = 40, 72, 48
+"""Bytes that Python takes for a number in a list, for an empty list or object, and for a line."""
 _TEXTS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STEP: Final = {**dict.fromkeys(b"[{", 1), **dict.fromkeys(b"]}", -1)}
@@ -164,6 +168,18 @@ def _together(lines: Sequence[bytes]) -> list[Any] | None:
         return values if apart and canonical_bytes(values) == b"[%b]" % b",".join(lines) else None
     except (ValueError, OverflowError, RecursionError):
         return None
+
+
+def memory_of_line(line: bytes) -> int:
+    """About what a line takes when it was read, and not less: values are objects, which are larger than what they say.
+
+    A text of which one character needs four bytes has four for each. While a long line is read there are several of it.
+    """
+    wide = 4 if b"\\ud" in line else 2 if b"\\u" in line else 1
+    copies = 2 if len(line) > _LONG else 1
+    return (
+        _LINE + copies * wide * len(line) + _VALUE * line.count(b",") + _OBJECT * (line.count(b"[") + line.count(b"{"))
+    )
 
 
 def read_in_order(data: bytes, where: str) -> Any:

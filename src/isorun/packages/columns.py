@@ -95,6 +95,11 @@ class Cursor:
         self._end = entry.end
         self.where = entry.name
 
+    @property
+    def place(self) -> int:
+        """How far it is."""
+        return self._place
+
     def take(self, size: int) -> bytes:
         """The next bytes."""
         if self._place + size > self._end:
@@ -122,14 +127,16 @@ class Cursor:
 def unpacked(cursor: Cursor, count: int, dtype: str) -> Iterator[_Array]:
     """So many numbers of a column, chunk by chunk; whoever wants them all puts them together."""
     for start in range(0, count, CHUNK):
-        size = min(CHUNK, count - start)
+        size, begin = min(CHUNK, count - start), cursor.place
         kind = cursor.byte()
-        if kind == _PLANES[0]:
-            yield _numbers(cursor, size, dtype)
-        elif kind == _LISTED[0]:
-            yield _listed(cursor, size, dtype)
-        else:
+        if kind not in (_PLANES[0], _LISTED[0]):
             raise refused(f"{cursor.where}: numbers in a form that is not known", f"{kind}", "0 or 1")
+        chunk = _numbers(cursor, size, dtype) if kind == _PLANES[0] else _listed(cursor, size, dtype)
+        packed_size = cursor.place - begin
+        if packed_size * _LEAST_SHARE < chunk.nbytes and size > _LOOKED_AT:
+            found = f"{chunk.nbytes:,} bytes in {packed_size:,}"
+            raise refused(f"{cursor.where}: numbers are packed smaller than any package has them", found)
+        yield chunk
 
 
 def _listed(cursor: Cursor, size: int, dtype: str) -> _Array:

@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from isorun.study.cells import Cell
-from isorun.study.records import RunRecord
+from isorun.study.records import ITEM_BYTES, RunRecord
 
 __all__ = ["check_cell", "check_kinds", "check_told"]
 
@@ -77,8 +77,8 @@ _RECORD: Final[dict[str, type | _Check]] = {
             name=_is_text,
             step=_or_none(_is_number),
             kind=_is_text,
-            dtype=_is_text,
-            shape=_all(_is_whole),
+            dtype=lambda value: type(value) is str and value in ITEM_BYTES,
+            shape=_all(lambda size: _is_whole(size) and size >= 0),
             data=_is_text,
         )
     ),

@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, Final, Self
 
 from isorun.errors import InputError
 from isorun.packages import MANIFEST, SIGNATURE, Budget, refused
-from isorun.packages.canonical import LONGEST_LINE, read_canonical, read_in_order
+from isorun.packages.canonical import LONGEST_LINE, memory_of_line, read_canonical, read_in_order
 from isorun.packages.columns import Cursor
 from isorun.packages.container import Entry, OwnPlace, Readable, directory, pieces
 from isorun.packages.manifest import Manifest
@@ -70,7 +70,6 @@ class Package:
         self.path = Path(path)
         self._file = file
         self.size = os.fstat(file.fileno()).st_size
-        self._budget = Budget(self.size)
         self._entries = directory(file, self.size)
         self._checked: set[str] = set()
         if MANIFEST not in self._entries:
@@ -81,6 +80,11 @@ class Package:
         self._refuse_lies()
         self.signature = Signature.from_bytes(self._whole(SIGNATURE)) if SIGNATURE in self._entries else None
         self._shared: SharedReader | None = None
+
+    @property
+    def descriptor(self) -> int:
+        """The number of the open file."""
+        return self._file.fileno()
 
     def names(self) -> tuple[str, ...]:
         """The members, without manifest and signature."""
@@ -100,7 +104,7 @@ class Package:
     def documents(self) -> dict[tuple[str, str], dict[str, Any]]:
         """What a store kept of the study besides, by kind and name: plans of decisions, searches."""
         found: dict[tuple[str, str], dict[str, Any]] = {}
-        for line in self._lines(DOCUMENTS) if DOCUMENTS in self._entries else ():
+        for line in self._lines(DOCUMENTS, Budget(self.size)) if DOCUMENTS in self._entries else ():
             match read_in_order(line, DOCUMENTS):
                 case {"kind": str(kind), "name": str(name), "document": dict(document)} if (kind, name) not in found:
                     found[kind, name] = document
@@ -110,18 +114,29 @@ class Package:
 
     def records(self, cell_ids: Container[str] | None = None) -> Iterator[RunRecord]:
         """All runs, or those of these cells, by cell and attempt. What was read before is not kept."""
-        blocks = self._blocks()
+        runs, points = 0, 0
+        for record in self.records_of(self.blocks()):
+            runs, points = runs + 1, points + sum(len(item.values) for item in record.series.values())
+            if cell_ids is None or record.cell.id in cell_ids:
+                yield record
+        self.check_counts(runs, points)
+
+    def records_of(self, blocks: Sequence[str], budget: Budget | None = None) -> Iterator[RunRecord]:
+        """The runs of blocks that follow each other. budget: what they may take, without what all runs share."""
+        spent = budget or Budget(self.size)
         if self._shared is None:
-            self._shared = SharedReader(self._lines(SHARED), SHARED)
-        last, runs, points = ("", 0), 0, 0
-        for name, block in zip(blocks, _one_ahead(self._block, blocks), strict=True):
+            self._shared = SharedReader(self._lines(SHARED, Budget(self.size)), SHARED)
+        last = ("", 0)
+        for name, block in zip(blocks, _one_ahead(lambda name: self._block(name, spent), blocks), strict=True):
             for record in block.records(self._shared):
                 place = (record.cell.id, record.attempt)
                 if place <= last:
                     raise refused(f"{name}: a run stands twice, or not in its place", record.run_id)
-                last, runs, points = place, runs + 1, points + sum(len(item.values) for item in record.series.values())
-                if cell_ids is None or record.cell.id in cell_ids:
-                    yield record
+                last = place
+                yield record
+
+    def check_counts(self, runs: int, points: int) -> None:
+        """PackageError unless there are as many runs and points as the manifest says."""
         if (runs, points) != (self.manifest.runs, self.manifest.points):
             said = f"{self.manifest.runs:,} and {self.manifest.points:,}"
             raise refused("the manifest counts other runs and points", f"{runs:,} and {points:,}", said)
@@ -180,17 +195,18 @@ class Package:
                 "the package does not hold what its manifest says", ", ".join(odd)[:200] or "other sizes or order"
             )
 
-    def _blocks(self) -> Sequence[str]:
+    def blocks(self) -> Sequence[str]:
+        """The members with the lines of runs, in their order."""
         blocks = [name for name in self.names() if _BLOCK.fullmatch(name)]
         if blocks != [f"runs/{number:05}.jsonl.bz2" for number in range(len(blocks))]:
             raise refused("the blocks of runs are not numbered one after another")
         return blocks
 
-    def _block(self, name: str) -> Block:
+    def _block(self, name: str, budget: Budget) -> Block:
         """A block of runs, unpacked."""
         numbers = name.replace(".jsonl.bz2", ".numbers")
         self.check(numbers)
-        return Block(self._lines(name), Cursor(OwnPlace(self._file), self._entries[numbers]), self._budget)
+        return Block(self._lines(name, budget), Cursor(OwnPlace(self._file), self._entries[numbers]), budget)
 
     def _whole(self, name: str) -> bytes:
         entry = self._entries[name]
@@ -201,15 +217,17 @@ class Package:
             raise refused(f"{name}: its content is damaged", "another CRC-32 than its header says")
         return data
 
-    def _lines(self, name: str) -> Iterator[bytes]:
+    def _lines(self, name: str, budget: Budget) -> Iterator[bytes]:
         """The lines of a compressed member, without holding more than one and a piece."""
         if name not in self.names():
             raise refused(f"there is no {name} in this package")
         self.check(name)
         rest = b""
-        for piece in _decompressed(OwnPlace(self._file), self._entries[name], self._budget):
+        for piece in _decompressed(OwnPlace(self._file), self._entries[name]):
             *lines, rest = (rest + piece).split(b"\n")
-            yield from lines
+            for line in lines:
+                budget.take_told(memory_of_line(line), name)
+                yield line
             if len(rest) > LONGEST_LINE:
                 raise refused(f"{name}: a line is too long", allowed=f"{LONGEST_LINE:,} bytes")
         if rest:
@@ -261,7 +279,7 @@ class _Making(threading.Thread):
         return self._made
 
 
-def _decompressed(file: Readable, entry: Entry, budget: Budget) -> Iterator[bytes]:
+def _decompressed(file: Readable, entry: Entry) -> Iterator[bytes]:
     """What comes out of a compressed member, in pieces of bounded size."""
     stream, place = bz2.BZ2Decompressor(), 0
     with suppress(OSError, EOFError, ValueError):
@@ -273,7 +291,6 @@ def _decompressed(file: Readable, entry: Entry, budget: Budget) -> Iterator[byte
                 if not data:
                     break
             piece = stream.decompress(data, _PIECE)
-            budget.take(len(piece), entry.name)
             yield piece
         if stream.eof and place == entry.size and not stream.unused_data:
             return

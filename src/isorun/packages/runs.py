@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from isorun.errors import PackageError, StoreError, StoreTooNew
 from isorun.packages import Budget, refused
-from isorun.packages.canonical import canonical_bytes, read_canonical, read_lines
+from isorun.packages.canonical import canonical_bytes, memory_of_line, read_canonical, read_lines
 from isorun.packages.columns import Cursor, packed, unpacked
 from isorun.packages.kinds import check_cell, check_kinds, check_told
 from isorun.store.rows import joined_document, shared_cell, split_document
@@ -98,6 +98,8 @@ class BlockWriter:
         self._ranges: dict[bytes, tuple[float, float] | None] = {}
         self.runs = 0
         self.points = 0
+        self._axis_points = 0
+        self._predictions = 0
 
     @property
     def is_full(self) -> bool:
@@ -118,6 +120,7 @@ class BlockWriter:
             line["axes"], line["series"] = self._add_series(record.series)
         self._unfinished.append(_Unfinished(line, list(_further(record)), f"run {record.run_id}"))
         self.runs += 1
+        self._predictions += sum(item.size for item in record.predictions)
         if self._waiting_bytes >= _AT_ONCE * 8:
             self.finish_lines()
 
@@ -141,6 +144,12 @@ class BlockWriter:
         yield canonical_bytes({"record": RECORD_VERSION, "runs": self.runs}) + b"\n"
         yield from self._lines
 
+    def memory(self) -> tuple[int, int]:
+        """What its numbers take when it is read, and what its lines tell."""
+        columns = (*self._steps, *self._seconds, *(values for found in self._values.values() for values in found))
+        numbers = sum(map(len, columns)) + sum(gaps.nbytes for gaps in self._gaps) + _beyond(self._axis_points)
+        return numbers, sum(map(memory_of_line, self.lines())) + self._predictions
+
     def numbers(self) -> Iterator[bytes]:
         """The columns: steps and seconds as they are, gaps between seconds, then values metric by metric."""
         yield from packed(np.frombuffer(b"".join(self._steps), "<u8"))
@@ -157,6 +166,7 @@ class BlockWriter:
             if axis not in axes:
                 axes[axis] = len(axes)
                 told.append([len(item.values), self._told_steps(axis[0]), None])
+                self._axis_points += len(item.values)
                 self._waiting.append((told[-1], axis[1]))
                 self._waiting_bytes += len(axis[1])
             columns = self._values.setdefault(metric, {})
@@ -342,8 +352,10 @@ class Block:
 
     def __init__(self, lines: Iterable[bytes], numbers: Cursor, budget: Budget) -> None:
         self._where = numbers.where
+        self._budget = budget
         with _blaming(self._where):
             self._told = list(_told_runs(lines, self._where))
+            _refuse_long(self._told, self._where)
             self._columns = _Columns(self._told, numbers, budget)
             numbers.end()
 
@@ -351,7 +363,9 @@ class Block:
         """The records, once."""
         with _blaming(self._where):
             for run in self._told:
-                yield _record(run, self._columns, shared)
+                record = _record(run, self._columns, shared)
+                self._budget.take_told(sum(item.size for item in record.predictions), self._where)
+                yield record
 
 
 @contextmanager
@@ -412,7 +426,16 @@ def _told(fields: dict[str, Any]) -> _Told:
     for axis, column in series.values():
         if type(axis) is not int or type(column) is not int or not 0 <= axis < len(axes) or column < 0:
             raise ValueError("a series without an axis or a column")
+    if len({axis for axis, _ in series.values()}) != len(axes):
+        raise ValueError("an axis of no series")
     return _Told(fields, axes, series)
+
+
+def _refuse_long(runs: Sequence[_Told], where: str) -> None:
+    """A block ends with the run that fills it, so that whoever reads one after another needs little memory."""
+    points = sum(run.axes[axis][0] for run in runs[:-1] for axis, _ in run.series.values())
+    if points >= _MOST_POINTS:
+        raise refused(f"{where}: a block has too many points", f"{points:,} before its last run", f"{_MOST_POINTS:,}")
 
 
 class _Columns:
@@ -420,6 +443,7 @@ class _Columns:
 
     def __init__(self, runs: Sequence[_Told], numbers: Cursor, budget: Budget) -> None:
         axes = [axis for run in runs for axis in run.axes]
+        budget.take_numbers(_beyond(sum(points for points, _, _ in axes)), numbers.where)
         self._steps = _column(numbers, budget, "<f8", sum(points for points, steps, _ in axes if steps is None))
         self._seconds = _column(numbers, budget, "<f8", sum(points for points, _, seconds in axes if seconds is None))
         gaps = sum(max(points - 1, 0) for points, _, seconds in axes if seconds is not None)
@@ -485,6 +509,11 @@ class _Columns:
             yield Numbers(seconds[begin:end])
 
 
+def _beyond(points: int) -> int:
+    """What steps and seconds take that are made from what is said of them, beyond those of a block that is full."""
+    return 2 * 8 * max(0, points - _MOST_POINTS)
+
+
 def _spread(column: _Array, points: _Array) -> _Array:
     """What is said of each axis for each of its points; as one number where it is the same for all of them."""
     return column[:1] if (column == column[0]).all() else np.repeat(column, points)
@@ -524,9 +553,12 @@ def _sizes(runs: Iterable[_Told]) -> dict[str, list[int]]:
 
 def _column(numbers: Cursor, budget: Budget, dtype: str, count: int) -> _Array:
     kind = np.dtype(dtype)
-    budget.take(count * kind.itemsize, numbers.where)
-    chunks = list(unpacked(numbers, count, f"<u{kind.itemsize}"))
-    return np.concatenate(chunks).view(kind) if chunks else np.empty(0, kind)
+    budget.take_numbers(count * kind.itemsize, numbers.where)
+    whole, place = np.empty(count, f"<u{kind.itemsize}"), 0
+    for chunk in unpacked(numbers, count, f"<u{kind.itemsize}"):
+        whole[place : place + len(chunk)] = chunk
+        place += len(chunk)
+    return whole.view(kind)
 
 
 def _record(run: _Told, columns: _Columns, shared: SharedReader) -> RunRecord:

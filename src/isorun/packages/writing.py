@@ -13,8 +13,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from isorun.errors import InputError
-from isorun.packages import MANIFEST, SIGNATURE
-from isorun.packages.canonical import bytes_in_order, canonical_bytes, read_canonical, read_in_order
+from isorun.packages import MANIFEST, SIGNATURE, Budget
+from isorun.packages.canonical import (
+    bytes_in_order,
+    canonical_bytes,
+    memory_of_line,
+    read_canonical,
+    read_in_order,
+)
 from isorun.packages.container import Writer
 from isorun.packages.manifest import Manifest, Member
 from isorun.packages.reading import DOCUMENTS, SHARED, STUDY
@@ -36,6 +42,10 @@ class PackageWriter:
         self._members: list[Member] = []
         self._runs = 0
         self._points = 0
+        self._documents = 0
+        self._shared = 0
+        self._numbers = 0
+        self._told = 0
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -73,6 +83,7 @@ class PackageWriter:
         lines = [bytes_in_order({"kind": kind, "name": name, "document": item}) for kind, name, item in documents]
         for line in lines:
             read_in_order(line, "a document of the study")
+        self._documents = sum(map(memory_of_line, lines))
         if lines:
             self.add(DOCUMENTS, _compressed(line + b"\n" for line in lines))
 
@@ -91,11 +102,18 @@ class PackageWriter:
                     tell(self._runs)
             for packing in waiting:
                 self._add_block(packing.result())
-        self.add(SHARED, _compressed(shared.lines()))
+        self.add(SHARED, _compressed(self._weighed(shared.lines())))
+
+    def _weighed(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        for line in lines:
+            self._shared += memory_of_line(line)
+            yield line
 
     def _add_block(self, packed: _Packed) -> None:
         self._runs += packed.block.runs
         self._points += packed.block.points
+        self._numbers += packed.memory[0]
+        self._told += packed.memory[1]
         for name, pieces in packed.members.items():
             self.add(name, pieces)
 
@@ -105,21 +123,30 @@ class PackageWriter:
         self._zip.add(MANIFEST, [manifest.to_bytes()])
         if sign is not None:
             self._zip.add(SIGNATURE, [sign(manifest.address).to_bytes()])
-        self._zip.finish()
+        self._refuse_unreadable(self._zip.finish())
         return manifest
+
+    def _refuse_unreadable(self, size: int) -> None:
+        """What no reader takes is told to whoever packs it, and not to those who get it."""
+        budget = Budget(size)
+        budget.take_numbers(self._numbers, "the runs of the study")
+        budget.take_told(self._told, "the runs of the study")
+        Budget(size).take_told(self._shared, "what the runs of the study share")
+        Budget(size).take_told(self._documents, "searches and plans of the study")
 
 
 class _Packed(NamedTuple):
-    """A block, and its members as they will lie in the file."""
+    """A block, its members as they will lie in the file, and what they take when they are read."""
 
     block: BlockWriter
     members: dict[str, list[bytes]]
+    memory: tuple[int, int]
 
 
 def _packed_block(number: int, block: BlockWriter) -> _Packed:
     name = f"runs/{number:05}"
     members = {f"{name}.jsonl.bz2": list(_compressed(block.lines())), f"{name}.numbers": list(block.numbers())}
-    return _Packed(block, members)
+    return _Packed(block, members, block.memory())
 
 
 def _blocks(records: Iterable[RunRecord], shared: SharedWriter) -> Iterator[BlockWriter]:

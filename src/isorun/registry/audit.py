@@ -9,7 +9,7 @@ No line holds a token, or what a package says; those that make one or the other 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -18,7 +18,7 @@ from isorun.errors import RegistryError
 from isorun.packages.canonical import jcs
 from isorun.registry.database import AbstractDatabase, Rows
 
-__all__ = ["AuditLine", "Head", "append", "lines", "now", "row_digest", "verify_chain"]
+__all__ = ["AuditLine", "Head", "append", "lines", "lines_until", "now", "row_digest", "verify_chain"]
 
 _FIRST: Final = "0" * 64
 _COLUMNS: Final = "line, at, user_name, action, subject, details, previous, hash"
@@ -93,10 +93,10 @@ def lines(database: AbstractDatabase, after: int = 0, most: int = _AT_ONCE) -> l
     return [AuditLine(*row) for row in database.read(lambda rows: rows.all(question, after, most))]
 
 
-def verify_chain(database: AbstractDatabase, known: Head | None = None) -> Head:
+def verify_chain(log: Iterable[AuditLine], known: Head | None = None) -> Head:
     """The head of a log that is whole; RegistryError says what is not. known: an earlier one, which has to be in it."""
     previous, count = _FIRST, 0
-    for line in _all_lines(database):
+    for line in log:
         count += 1
         if line.line != count:
             raise _broken(count, f"line {line.line}", "lines are missing, or stand in another order")
@@ -120,11 +120,12 @@ def _holds(line: AuditLine) -> bool:
         return False
 
 
-def _all_lines(database: AbstractDatabase) -> Iterator[AuditLine]:
-    last = 0
-    while found := lines(database, last):
+def lines_until(database: AbstractDatabase, last: int) -> Iterator[AuditLine]:
+    """All lines up to this one. They never change, so that they need not be read at once."""
+    seen = 0
+    while found := [line for line in lines(database, seen) if line.line <= last]:
         yield from found
-        last = found[-1].line
+        seen = found[-1].line
 
 
 def _broken(line: int, found: str, why: str) -> RegistryError:

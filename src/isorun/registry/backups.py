@@ -11,7 +11,7 @@ from pathlib import Path
 
 from isorun.errors import InputError
 from isorun.registry.blobs import Blobs
-from isorun.registry.database import SqliteDatabase
+from isorun.registry.database import SQLITE, SqliteDatabase
 from isorun.registry.opening import Registry
 from isorun.store.files import Files, reported
 
@@ -26,7 +26,7 @@ def back_up(registry: Registry, target: Path) -> int:
     with reported("copying the registry", target):
         files.ensure_folder(target)
         if isinstance(registry.database, SqliteDatabase):
-            _copy_index(registry.folder / "index.sqlite", target / "index.sqlite", files)
+            _copy_index(registry.folder / SQLITE, target / SQLITE, files)
     digests = registry.index.digests()
     blobs, copied = Blobs(target), 0
     for digest in sorted(digests):

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from isorun.errors import StoreError
+from isorun.errors import RegistryError, StoreError
 from isorun.store.files import Files, reported
 
 __all__ = ["Blobs", "Incoming"]
@@ -141,6 +141,10 @@ class Blobs:
             )
         return size
 
+    def count(self) -> int:
+        """How many packages are kept."""
+        return sum(1 for _ in self._kept.glob("*/*"))
+
     def sweep(self, named: Callable[[], set[str]]) -> list[str] | None:
         """Remove what the index does not name; what was removed, or None where somebody writes just now.
 
@@ -159,7 +163,14 @@ class Blobs:
             os.close(lock)
 
     def _swept(self, named: set[str]) -> list[str]:
-        unnamed = [path for path in self._kept.glob("*/*") if path.name not in named]
+        kept = list(self._kept.glob("*/*"))
+        unnamed = [path for path in kept if path.name not in named]
+        if named and kept and len(unnamed) == len(kept):  # what was cut lies beside what was not
+            raise RegistryError(
+                f"the index names none of the files in {self._root}, and nothing was swept",
+                found=f"{len(kept):,} files here, {len(named):,} others in the index",
+                hint="--index URL names the index that belongs to them",
+            )
         removed = [*self._incoming.glob("*.part"), *unnamed]
         for path in removed:
             self._files.unlink(path)

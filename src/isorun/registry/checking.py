@@ -159,7 +159,8 @@ def _answer(question: dict[str, Any], writing: int) -> None:
 
     try:
         _limit(int(question["seconds"]) + 1, int(question["memory"]))
-        answer: dict[str, Any] = {"verified": _summary(verify(question["path"], keys=()).to_json())}
+        found = verify(question["path"], keys=())
+        answer: dict[str, Any] = {"verified": {**_summary(found.to_json()), "marks": list(found.marks)}}
     except IsorunError as error:
         answer = {"what": error.what, "found": error.found, "allowed": error.allowed, "hint": error.hint}
         # Whoever pushed it knows no path of the server.

@@ -18,7 +18,7 @@ from isorun.errors import MissingExtra
 from isorun.store.database import connect, create_database, migrate, needs_migration, shipped_migrations
 from isorun.store.files import Files, reported
 
-__all__ = ["AbstractDatabase", "Rows", "SqliteDatabase", "open_database"]
+__all__ = ["SQLITE", "AbstractDatabase", "Rows", "SqliteDatabase", "open_database"]
 
 _T = TypeVar("_T")
 _MIGRATIONS: Final = Path(__file__).with_name("migrations")
@@ -55,10 +55,14 @@ class AbstractDatabase(abc.ABC):
         """Let go of it; closing twice is nothing."""
 
 
+SQLITE: Final = "index.sqlite"
+"""The index in the folder of a registry."""
+
+
 def open_database(folder: Path, url: str) -> AbstractDatabase:
     """The index of the registry in this folder, made where there is none. url: a PostgreSQL that has it instead."""
     if not url:
-        return SqliteDatabase(folder / "index.sqlite")
+        return SqliteDatabase(folder / SQLITE)
     try:
         from isorun.registry.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
     except ImportError:

@@ -36,6 +36,7 @@ SELF_REPORTED: Final = "self-reported"
 REPLICATED: Final = "replicated"
 _FOUND_AT_ONCE: Final = 100
 _MOST_WORDS: Final = 20
+_MARKS: Final = "marks"
 _LONGEST_REASON: Final = 500
 _COLUMNS: Final = (
     "names.owner, names.project, names.name, names.public, versions.version, versions.digest, versions.address, "
@@ -112,7 +113,7 @@ class NamedVersion:
             "replications": [one.to_json() for one in self.replications],
             "replicates": self.replicates or None,
             "yanked": yank if self.yanked_at else None,
-            "package": self.summary,
+            "package": {name: said for name, said in self.summary.items() if name != _MARKS},
         }
 
 
@@ -143,25 +144,23 @@ class Index:
 
     def search(self, viewer: Viewer, words: str = "", *, most: int = 20, after: str = "") -> list[NamedVersion]:
         """The latest version of each package that all words are found in, by name. after: the last name seen."""
-        asked = list(dict.fromkeys(re.findall(r"[^\s,;]+", words.lower())))
-        if len(asked) > _MOST_WORDS:
-            raise InputError(
-                "a search has too many words",
-                found=f"{len(asked):,} different ones",
-                allowed=f"up to {_MOST_WORDS}, all of which have to be found",
-            )
-        conditions, values = _visible(viewer)
-        for word in asked:
-            conditions += " AND versions.words LIKE ? ESCAPE '!'"
-            values.append(f"%{_escaped(word)}%")
-        latest = "(SELECT max(v.version) FROM versions AS v WHERE v.name_id = names.id AND v.yanked_at = '')"
-        question = (
-            f"SELECT {_COLUMNS} {_FROM} WHERE {conditions} AND versions.version = {latest} "
-            "AND names.owner || '/' || names.project || '/' || names.name > ? "
-            "ORDER BY names.owner || '/' || names.project || '/' || names.name LIMIT ?"
-        )
+        conditions, values = _latest_with(viewer, words)
+        full = "names.owner || '/' || names.project || '/' || names.name"
+        question = f"SELECT {_COLUMNS} {_FROM} WHERE {conditions} AND {full} > ? ORDER BY {full} LIMIT ?"
         values += [harmless(after), min(max(most, 1), _FOUND_AT_ONCE)]
         return self._database.read(lambda rows: _versions(rows, viewer, rows.all(question, *values)))
+
+    def newest(self, viewer: Viewer, words: str, most: int) -> tuple[list[NamedVersion], int]:
+        """The same, those first that were pushed last; and how many there are in all."""
+        conditions, values = _latest_with(viewer, words)
+        question = f"SELECT {_COLUMNS} {_FROM} WHERE {conditions} ORDER BY versions.id DESC LIMIT ?"
+        counted = f"SELECT count(*) {_FROM} WHERE {conditions}"
+
+        def work(rows: Rows) -> tuple[list[NamedVersion], int]:
+            ((every,),) = rows.all(counted, *values)
+            return _versions(rows, viewer, rows.all(question, *values, most)), int(every)
+
+        return self._database.read(work)
 
     def versions(self, viewer: Viewer, name: PackageName) -> list[NamedVersion]:
         """All versions of a package, the latest first; yanked ones are among them."""
@@ -237,6 +236,8 @@ class Index:
         self.refuse_push(viewer, name, received.replicates)
         if received.replicates == received.summary["address"]:
             raise RegistryError("a package does not replicate itself", found=received.replicates)
+        if received.replicates:
+            _refuse_no_replication(self.addressed(viewer, received.replicates), received)
         return self._database.write(lambda rows: _add(rows, viewer, Wanted(name, wanted.version), received))
 
     def yank(self, viewer: Viewer, wanted: Wanted, reason: str) -> NamedVersion:
@@ -302,6 +303,24 @@ class Index:
 
         self._database.write(work)
         return self.version(viewer, Wanted(found.name, found.version))
+
+
+def _refuse_no_replication(targets: Sequence[NamedVersion], received: Received) -> None:
+    """Whoever packs the runs of another anew has replicated nothing, and so has who ran another study."""
+    own, study = set(received.summary.get(_MARKS, ())), received.summary["study"]
+    for target in targets:
+        if own.intersection(target.summary.get(_MARKS, ())):
+            raise RegistryError(
+                "a package does not replicate runs that are in it",
+                found=f"runs of {target.name}@{target.version}",
+                hint="isorun replicate makes runs again: push those, and them alone",
+            )
+        if study != target.summary["study"]:
+            raise RegistryError(
+                "a package of another study is no replication",
+                found=f"{study}, and {target.summary['study']} in {target.name}@{target.version}",
+                hint="isorun replicate runs the study of a package again, under its name",
+            )
 
 
 def _add(rows: Rows, viewer: Viewer, wanted: Wanted, received: Received) -> Pushed:
@@ -371,6 +390,23 @@ def _visible(viewer: Viewer) -> tuple[str, list[object]]:
         return "1 = 1", []
     places = ", ".join("?" for _ in owners)
     return (f"(names.public = 1 OR names.owner IN ({places}))" if owners else "names.public = 1"), owners
+
+
+def _latest_with(viewer: Viewer, words: str) -> tuple[str, list[object]]:
+    """What is asked of the latest version of each package that all words are found in."""
+    asked = list(dict.fromkeys(re.findall(r"[^\s,;]+", words.lower())))
+    if len(asked) > _MOST_WORDS:
+        raise InputError(
+            "a search has too many words",
+            found=f"{len(asked):,} different ones",
+            allowed=f"up to {_MOST_WORDS}, all of which have to be found",
+        )
+    conditions, values = _visible(viewer)
+    for word in asked:
+        conditions += " AND versions.words LIKE ? ESCAPE '!'"
+        values.append(f"%{_escaped(word)}%")
+    latest = "(SELECT max(v.version) FROM versions AS v WHERE v.name_id = names.id AND v.yanked_at = '')"
+    return f"{conditions} AND versions.version = {latest}", values
 
 
 def _versions(rows: Rows, viewer: Viewer, found: Sequence[tuple[Any, ...]]) -> list[NamedVersion]:

@@ -10,7 +10,7 @@ from isorun.packages.names import Wanted
 from isorun.registry import Viewer
 from isorun.registry.blobs import Blobs, Incoming
 from isorun.registry.checking import Checkers
-from isorun.registry.database import open_database
+from isorun.registry.database import SQLITE, open_database
 from isorun.registry.index import Index, Pushed, Received
 from isorun.registry.people import People
 from isorun.store.files import Files, reported
@@ -40,11 +40,29 @@ class Registry:
         with reported("opening the registry", self.folder):
             Files().ensure_folder(self.folder)
         self.blobs = Blobs(self.folder)
+        if not index and not (self.folder / SQLITE).exists():
+            self._refuse_files_of_another_index()
         self.database = open_database(self.folder, index)
         self.index = Index(self.database)
         self.people = People(self.database)
+        if not self.people.has_users:
+            try:
+                self._refuse_files_of_another_index()
+            except RegistryError:
+                self.database.close()
+                raise
         self._checkers = checkers or Checkers()
         self._shares_checkers = checkers is not None
+
+    def _refuse_files_of_another_index(self) -> None:
+        """Of files that nobody can have pushed to this index; it would call them left over, and have them swept."""
+        count = self.blobs.count()
+        if count:
+            raise RegistryError(
+                f"{self.folder} holds packages that this index knows nothing of",
+                found=f"{count:,} {'file' if count == 1 else 'files'} in {self.folder / 'blobs'}, and no user yet",
+                hint="--index URL names the PostgreSQL that has their index; a lost index.sqlite comes from a backup",
+            )
 
     def push(
         self, viewer: Viewer, wanted: Wanted, part: Incoming, *, replicates: str = "", public: bool = False

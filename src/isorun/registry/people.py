@@ -79,6 +79,11 @@ class People:
     def __init__(self, database: AbstractDatabase) -> None:
         self._database = database
 
+    @property
+    def has_users(self) -> bool:
+        """Whether it was set up: nobody else can have pushed a package."""
+        return self._database.read(lambda rows: rows.one("SELECT 1 FROM users")) is not None
+
     def set_up_token(self) -> str | None:
         """A new one-time token for a registry that has no user; None for one that has. An earlier one is void."""
         token = f"{_SET_UP_BEGINNING}{secrets.token_hex(32)}"
@@ -200,7 +205,7 @@ class People:
         _refuse_more(viewer, asked)
 
         def work(rows: Rows, token: str) -> MadeToken:
-            _refuse_unknown_user(rows, of)
+            _refuse_closed_user(rows, of)
             ends, limits = rows.one("SELECT expires_at, owners FROM tokens WHERE id = ?", viewer.token) or ("", "")
             limited = replace(asked, owners=asked.owners or tuple(limits.split()))
             _refuse_other_owners(viewer, limited, limits.split())
@@ -226,7 +231,7 @@ class People:
         """A token for a user who lost his: for who has the registry's files, and so could write whatever he likes."""
 
         def work(rows: Rows, token: str) -> MadeToken:
-            _refuse_unknown_user(rows, user)
+            _refuse_closed_user(rows, user)
             asked = TokenAsked(purpose="renewed on the server")
             return _add_token(rows, token, "", asked, user=user, until=_until(days))
 
@@ -370,6 +375,13 @@ def _refuse_name(text: str, kind: str) -> None:
 def _refuse_unknown_user(rows: Rows, user: str) -> None:
     if rows.one("SELECT 1 FROM users WHERE name = ?", user) is None:
         raise RegistryMissing("there is no such user", found=repr(user[:80]), hint="isorun registry users")
+
+
+def _refuse_closed_user(rows: Rows, user: str) -> None:
+    """Whoever was closed has no token that is worth anything, and gets none."""
+    _refuse_unknown_user(rows, user)
+    if rows.one("SELECT 1 FROM users WHERE name = ? AND closed_at <> ''", user):
+        raise RegistryConflict(f"the user {user} was closed", hint="isorun registry user NAME makes another one")
 
 
 def _until(days: float) -> str:

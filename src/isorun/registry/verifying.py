@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from isorun.errors import InputError, RegistryError, StoreError
 from isorun.registry import audit
+from isorun.registry.database import Rows
 from isorun.registry.index import VERSION_ROW
 from isorun.registry.opening import Registry
 from isorun.registry.people import TOKEN_ROW
@@ -20,7 +22,7 @@ _VERSIONS = (
     "SELECT names.owner || '/' || names.project || '/' || names.name, version, digest, address, size, pushed_by "
     "FROM versions JOIN names ON names.id = name_id ORDER BY versions.id"
 )
-_LINES = "SELECT user_name, action, subject, details FROM audit ORDER BY line"
+_LAST_LINE = "SELECT coalesce(max(line), 0) FROM audit"
 _RIGHTS = {
     "user": "SELECT name, admin, closed_at <> '' FROM users",
     "token": "SELECT id, user_name, scopes, owners, expires_at, revoked_at <> '' FROM tokens",
@@ -77,68 +79,76 @@ def parse_head(text: str) -> audit.Head:
 
 
 def verify_registry(registry: Registry, known: audit.Head | None = None) -> LookedOver:
-    """Look all of it over; nothing is changed. known: a head of the audit log that was written down earlier."""
+    """Look all of it over; nothing is changed. known: a head of the audit log that was written down earlier.
+
+    It may be in use meanwhile: the index is seen at one moment, and of the log what was there then.
+    """
     damage: list[str] = []
-    head = audit.Head(0, "")
+    head, told = audit.Head(0, ""), _Told()
+    seen = registry.database.read(_Seen.of)
+    log = told.heard(audit.lines_until(registry.database, seen.last_line))
     try:
-        head = audit.verify_chain(registry.database, known)
+        head = audit.verify_chain(log, known)
     except RegistryError as error:
         damage.append(f"{error.what}: {error.found}")
-    versions = registry.database.read(lambda rows: rows.all(_VERSIONS))
-    told = _told(registry)
-    damage += _disagreements(registry, told, versions)
-    stored = _stored_rows(registry)
+        for _ in log:  # what it tells behind that is still held against the index
+            pass
+    damage += _disagreements(seen, told)
     damage += [
         f"{name} is not as the audit log says: another row was put in its place"
-        for name, digest in stored.items()
+        for name, digest in seen.digests.items()
         if told.rows.get(name, digest) != digest
     ]
-    sizes = {row[2]: row[4] for row in versions}
+    sizes = {row[2]: row[4] for row in seen.versions}
+    damage += _damaged_files(registry, sizes)
+    uncovered = tuple(name for name in seen.digests if name not in told.rows)
+    return LookedOver(len(seen.versions), len(sizes), head, tuple(damage), uncovered)
+
+
+def _damaged_files(registry: Registry, sizes: Mapping[Any, Any]) -> Iterator[str]:
+    """Files that are not what they are called. sizes: what the index says of each, by its digest."""
     for digest, size in sizes.items():
         try:
             if registry.blobs.check(digest) != size:
-                damage.append(f"the blob {digest} has another size than the index says")
+                yield f"the blob {digest} has another size than the index says"
         except StoreError as error:
-            damage.append(error.what)
+            yield error.what
         except (OSError, ValueError, TypeError) as error:
-            damage.append(f"the blob {str(digest)[:100]} cannot be read: {type(error).__name__}")
-    return LookedOver(
-        len(versions), len(sizes), head, tuple(damage), tuple(name for name in stored if name not in told.rows)
-    )
+            yield f"the blob {str(digest)[:100]} cannot be read: {type(error).__name__}"
 
 
-def _told(registry: Registry) -> _Told:
-    told = _Told()
-    for line in _rows(registry, _LINES):
-        told.hear(*line)
-    return told
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The index at one moment. rights: who may do and see what; digests: of each token and version that of its row."""
+
+    last_line: int
+    versions: Sequence[tuple[Any, ...]]
+    rights: Mapping[str, Sequence[tuple[Any, ...]]]
+    digests: Mapping[str, str]
+
+    @classmethod
+    def of(cls, rows: Rows) -> _Seen:
+        last = rows.one(_LAST_LINE)
+        assert last is not None
+        digests = {
+            f"{kind}{name}": audit.row_digest(*row) for kind, asked in _ROWS.items() for name, *row in rows.all(asked)
+        }
+        rights = {kind: rows.all(asked) for kind, asked in _RIGHTS.items()}
+        return cls(int(last[0]), rows.all(_VERSIONS), rights, digests)
 
 
-def _stored_rows(registry: Registry) -> dict[str, str]:
-    """Of each token and version what the log should say of its row."""
-    return {
-        f"{kind}{name}": audit.row_digest(*row)
-        for kind, question in _ROWS.items()
-        for name, *row in _rows(registry, question)
-    }
-
-
-def _disagreements(registry: Registry, told: _Told, versions: Sequence[tuple[Any, ...]]) -> Iterator[str]:
+def _disagreements(seen: _Seen, told: _Told) -> Iterator[str]:
     """What the index holds and the log does not tell of as it is, and what the log tells of and is gone."""
-    for name, version, digest, address, size, user in versions:
+    for name, version, digest, address, size, user in seen.versions:
         if told.pushed.pop(f"{name}@{version}", None) != (user, digest, address, size):
             yield f"{name}@{version} is not what the audit log says was pushed"
     yield from (f"{subject} was pushed, and is not in the index" for subject in told.pushed)
-    for kind, question in _RIGHTS.items():
-        there = {str(row[0]): row[1:] for row in _rows(registry, question)}
+    for kind, found in seen.rights.items():
+        there = {str(row[0]): row[1:] for row in found}
         said = told.rights[kind]
         for name in dict.fromkeys((*there, *said)):
             if there.get(name) != said.get(name):
                 yield f"{kind} {name[:150]} is not as the audit log says"
-
-
-def _rows(registry: Registry, question: str) -> list[tuple[Any, ...]]:
-    return registry.database.read(lambda rows: rows.all(question))
 
 
 class _Told:
@@ -149,14 +159,13 @@ class _Told:
         self.rows: dict[str, str] = {}
         self.rights: dict[str, dict[str, tuple[Any, ...]]] = {kind: {} for kind in _RIGHTS}
 
-    def hear(self, user: Any, action: Any, subject: Any, details: Any) -> None:
-        """One line; one that was altered into something else tells nothing."""
-        try:
-            said = json.loads(details)
-            kind, _, name = subject.partition(":")
-            self._hear(user, (action, kind), name or subject, said)
-        except (AttributeError, KeyError, TypeError, ValueError):
-            return
+    def heard(self, log: Iterable[audit.AuditLine]) -> Iterator[audit.AuditLine]:
+        """The lines, each listened to as it comes; one that was altered into something else tells nothing."""
+        for line in log:
+            with suppress(AttributeError, KeyError, TypeError, ValueError):
+                kind, _, name = line.subject.partition(":")
+                self._hear(line.user, (line.action, kind), name or line.subject, json.loads(line.details))
+            yield line
 
     def _hear(self, user: str, what: tuple[str, str], name: str, said: dict[str, Any]) -> None:
         rights = self.rights

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from isorun.analysis.evidence.judged import JudgedMetric
@@ -51,8 +51,27 @@ def _largest_table(result: StudyResult, metric: JudgedMetric, without_weak: bool
         title=f"{metric.name}: the class that varies most{_ending(without_weak)}",
         columns=(*GROUP_COLUMNS, Column("selection", key=True), *spread_columns(titles, metric)),
         rows=tuple(rows),
-        notes=("sd: standard deviation of this class over runs (n - 1).", *_chance_notes(result, metric, without_weak)),
+        notes=(
+            "sd: standard deviation of this class over runs (n - 1).",
+            *_end_notes(result, metric, result.selections),
+            *_chance_notes(result, metric, without_weak),
+        ),
     )
+
+
+def _end_notes(result: StudyResult, metric: JudgedMetric, selections: Iterable[Selection]) -> Iterator[str]:
+    """Where classes are those of another epoch than the one that is judged."""
+    names = [
+        judged.name
+        for judged in selections
+        if any(
+            metric.name in run.selected.classes_at_end
+            for group in result.groups
+            for run in group.selection(judged.name).runs
+        )
+    ]
+    if names:
+        yield f"Judged at {' and '.join(names)}: classes of runs that logged none there are those that they ended with."
 
 
 def _chance_notes(result: StudyResult, metric: JudgedMetric, without_weak: bool) -> Iterator[str]:
@@ -102,6 +121,7 @@ def _all_classes_tables(
             title=f"{metric.name} of every class, judged at {judged.name}{_ending(without_weak)}",
             columns=(Column("class", key=True), *_class_columns(shown, metric)),
             rows=tuple(_class_rows(shown, judged, metric, without_weak)),
+            notes=tuple(_end_notes(result, metric, (judged,))),
             folded=folded or start > 0,
         )
 

@@ -152,6 +152,7 @@ def _run(run: JudgedRun) -> dict[str, Any]:
         "values": _numbers(selected.values),
         "per_class": {metric: _numbers(values) for metric, values in selected.per_class.items()},
         "at_end": sorted(selected.at_end),
+        "classes_at_end": sorted(selected.classes_at_end),
         "weak": run.weak,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import textwrap
@@ -49,6 +50,8 @@ _REPLACED: Final = {
     "χ": r"$\chi$",
     "Δ": r"$\Delta$",
 }
+_JOINED: Final = frozenset("-'`,")
+"""Two of them are set as one other sign: the option --lr would be printed with a dash."""
 _NEVER_SET: Final = frozenset("ĦħĸĿŀŉŦŧſ")
 """Letters among the Latin ones that the fonts of T1 do not have."""
 _LONG: Final = 40
@@ -280,7 +283,9 @@ def _breakable_word(word: str) -> str:
 
 def latex_text(text: str) -> str:
     """User text with every character replaced that LaTeX would act on, or that its fonts do not have."""
-    return "".join(_REPLACED.get(char) or _settable(char) for char in " ".join(harmless(text).split()))
+    plain = " ".join(harmless(text).split())
+    apart = ("{}" if char == after and char in _JOINED else "" for char, after in itertools.pairwise(f"{plain} "))
+    return "".join(f"{_REPLACED.get(char) or _settable(char)}{gap}" for char, gap in zip(plain, apart, strict=True))
 
 
 def _settable(char: str) -> str:

@@ -107,7 +107,8 @@ def _said(result: Replication) -> Iterator[str]:
             f"{margin.words}, as it was stated" if margin else f"{SPREADS:g} standard deviations of the stored runs"
         )
         yield f"The margin is {stated}. {result.error_statement}."
-    yield f"{count(result.runs_made, 'run')} were made now; code is in {result.folder}, runs are in {result.store}."
+    made = f"{count(result.runs_made, 'run')} {'was' if result.runs_made == 1 else 'were'} made now"
+    yield f"{made}; code is in {result.folder}, runs are in {result.store}."
     if result.verdict not in ("not", "undecided"):
         yield f"A registry counts that once it is told: {_pushing(result)}."
 

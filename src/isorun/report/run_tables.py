@@ -122,7 +122,7 @@ def _failures_table(result: StudyResult) -> Table:
         Column("run", key=True, unbroken=True),
         Column("state", key=True),
         Column("reason", key=True),
-        Column("last line of its log", key=True),
+        Column("what its log ends with", key=True),
     )
     rows = tuple(
         (*group_cells(group.key), run.run_id, str(run.state), run.reason + _later(run.finished_later), run.log_end)

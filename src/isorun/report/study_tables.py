@@ -9,6 +9,7 @@ from typing import Final
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, INITIAL_WEIGHTS, IdenticalRuns
 from isorun.analysis.spreads import Spread
+from isorun.analysis.studies.foreign_runs import more_repeats
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, MetricSpread, SelectionResult, SelectionSpread
 from isorun.analysis.studies.selection import FINAL
 from isorun.analysis.studies.study_result import LevelComparison, StudyResult
@@ -234,7 +235,7 @@ def _never_twice(result: StudyResult) -> str:
     if not any(group.identical for group in result.groups):
         return ""
     found = (one.next_step for one in result.conditions if one.code == "no-identical-runs")
-    step = next(found, "set repeats to 8 or more in the study and run again: finished runs are kept")
+    step = next(found, more_repeats(result.foreign))
     return f"No seed ran twice, so nothing is known about identical runs; next: {step}."
 
 

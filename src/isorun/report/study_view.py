@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -18,8 +19,8 @@ from isorun.report.class_tables import class_tables
 from isorun.report.figures.curves import curve_figures
 from isorun.report.figures.study_figures import class_figures, overall_figures, time_figures
 from isorun.report.run_tables import provenance_tables, run_tables
-from isorun.report.study_tables import identical_tables, named_rows, spread_tables, time_tables
-from isorun.study.cells import Level
+from isorun.report.study_tables import group_cells, identical_tables, named_rows, spread_tables, time_tables
+from isorun.study.cells import GROUP_FACTORS, Level
 
 __all__ = [
     "first_look",
@@ -290,8 +291,25 @@ def _some_of(groups: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def listings(result: StudyResult) -> tuple[Listing, ...]:
-    """What ends the report of searches."""
-    return tuple(listing for view in _search_views(result).values() for listing in view.listings)
+    """What ends the report of searches; of several approaches or configs, what says which of them is better."""
+    if result.searches:
+        return tuple(listing for view in _search_views(result).values() for listing in view.listings)
+    said = _who_is_better(result)
+    return (Listing("Not said here", (said,)),) if said else ()
+
+
+def _who_is_better(result: StudyResult) -> str:
+    """What compares groups that differ in one thing alone; empty where there are none."""
+    cells = [group_cells(group.key) for group in result.groups if group.finished and result.primary is not None]
+    varying = [name for place, name in enumerate(GROUP_FACTORS) if len({cell[place] for cell in cells}) > 1]
+    for place, factor in enumerate(GROUP_FACTORS[:3]):
+        alike = Counter((*cell[:place], *cell[place + 1 :]) for cell in cells)
+        most = max(alike.values(), default=0)
+        if most > 1:
+            command = "compare" if most == 2 else "rank"
+            where = "".join(f" --where {name}={name.upper()}" for name in varying if name != factor)
+            return f"Which {factor} is better: isorun {command} STUDY --by {factor}{where}."
+    return ""
 
 
 def _search_views(result: StudyResult, *, figures: bool = False) -> dict[str, View]:

@@ -20,6 +20,7 @@ from http.cookies import CookieError, SimpleCookie
 from itertools import takewhile
 from typing import Any, Final
 
+from starlette.concurrency import run_in_threadpool
 from starlette.routing import Match
 
 from isorun.errors import IsorunError
@@ -136,7 +137,7 @@ class Gate:
         door: Door = route.door
         who = scope["client"][0] if scope.get("client") else ""
         bearer = _bearer(headers)
-        viewer = self._viewer(bearer, headers, who, guarded=door.guarded)
+        viewer = await self._viewer(bearer, headers, who, guarded=door.guarded)
         if door.method != "GET":
             self._refuse_foreign(bearer, headers)
         _refuse_unless_allowed(viewer, door)
@@ -163,11 +164,12 @@ class Gate:
         near = _nearest(scope["path"], [route.path for route in self.routes])
         raise Refusal(404, "there is nothing here", found=scope["path"], allowed=near, hint="/ lists what there is")
 
-    def _viewer(self, bearer: str | None, headers: Mapping[str, str], who: str, *, guarded: bool) -> Viewer:
+    async def _viewer(self, bearer: str | None, headers: Mapping[str, str], who: str, *, guarded: bool) -> Viewer:
+        """Who asks. Whoever knows that may wait for a disk or another machine, while others are answered."""
         if guarded:
             self._failures.refuse(who)
         if bearer is not None:
-            viewer = self._identify(bearer)
+            viewer: Viewer | None = await run_in_threadpool(self._identify, bearer)
             if viewer is None:
                 self._failures.count(who)
                 self._failures.refuse(who)
@@ -175,8 +177,8 @@ class Gate:
                 raise _unknown("the token is not known here, or has expired", hint)
             return viewer
         session = _session(headers, self._cookie)
-        # A session that is over makes a stranger of its user, who can log in again.
-        return (self._identify(session) if session else None) or self._stranger
+        known: Viewer | None = await run_in_threadpool(self._identify, session) if session else None
+        return known or self._stranger  # a session that is over makes a stranger of its user, who can log in again
 
     def _refuse_foreign(self, bearer: str | None, headers: Mapping[str, str]) -> None:
         """A change has to come from this server's own pages, or from a program that has a token."""

@@ -108,6 +108,11 @@ class ShownStudies:
         found = [(shelf, entry) for shelf in self.shelves for entry in shelf.entries(viewer, text)]
         return sorted(found, key=lambda pair: pair[1].when, reverse=True)
 
+    def unlisted(self, viewer: Viewer, text: str = "") -> list[tuple[AbstractShelf, int]]:
+        """Shelves that have more than they list, and how many."""
+        counted = [(shelf, shelf.unlisted(viewer, text)) for shelf in self.shelves]
+        return [(shelf, more) for shelf, more in counted if more]
+
     def revision(self, shelf: str, name: str, viewer: Viewer) -> str:
         """What changes whenever something of the study came; it also says whether the viewer may see it."""
         return self.shelf(shelf).revision(name, viewer)

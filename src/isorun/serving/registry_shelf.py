@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from isorun.errors import InputError, PackageError, RegistryError
 from isorun.packages.names import parse_wanted
 from isorun.serving.shelves import (
+    MOST_LISTED,
     AbstractShelf,
     OpenedStudy,
     ShelfEntry,
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RegistryShelf"]
 
-_AT_ONCE: Final = 100
-_MOST_LISTED: Final = 1_000
 _LARGEST: Final = 64 * 2**20
 """A larger file is pulled and looked at where it is wanted: pages of many studies share this server's memory."""
 
@@ -44,13 +43,13 @@ class RegistryShelf(AbstractShelf):
 
     def entries(self, viewer: Viewer, text: str = "") -> Sequence[ShelfEntry]:
         """The latest version of each package."""
-        found: list[NamedVersion] = []
-        after, part = "", self._registry.index.search(viewer, text, most=_AT_ONCE)
-        while part and len(found) < _MOST_LISTED and str(part[-1].name) != after:
-            found += part
-            after = str(part[-1].name)
-            part = self._registry.index.search(viewer, text, most=_AT_ONCE, after=after)
-        return sorted(map(self._entry, found), key=lambda entry: entry.when, reverse=True)
+        found, _ = self._registry.index.newest(viewer, text, MOST_LISTED)
+        return [self._entry(version) for version in found]
+
+    def unlisted(self, viewer: Viewer, text: str = "") -> int:
+        """Those that were pushed first, where there are very many."""
+        _, every = self._registry.index.newest(viewer, text, 0)
+        return max(0, every - MOST_LISTED)
 
     def _version(self, name: str, viewer: Viewer) -> NamedVersion:
         try:
@@ -61,7 +60,18 @@ class RegistryShelf(AbstractShelf):
     def revision(self, name: str, viewer: Viewer) -> str:
         """Of the file, and of what others say of it."""
         version = self._version(name, viewer)
-        return digest_of((str(version.version), version.digest, version.yank_reason, *map(str, version.replications)))
+        others = (self._original(version, viewer), *map(str, version.replications))
+        return digest_of((str(version.version), version.digest, version.yank_reason, *others))
+
+    def _original(self, version: NamedVersion, viewer: Viewer) -> str:
+        """The package that this one says it replicates, as the viewer may see it; empty where there is none for him."""
+        if not version.replicates:
+            return ""
+        try:
+            found = self._registry.index.addressed(viewer, version.replicates)[0]
+        except RegistryError:
+            return ""
+        return f"{found.name}@{found.version}"
 
     def opened(self, name: str, viewer: Viewer) -> OpenedStudy:
         """The study of that version, with all its runs."""
@@ -75,7 +85,7 @@ class RegistryShelf(AbstractShelf):
             )
         opened = self._opened_file(version)
         return OpenedStudy(
-            opened.entry,
+            replace(opened.entry, original=self._original(version, viewer)),
             self.revision(name, viewer),
             opened.design,
             opened.records,
@@ -119,4 +129,5 @@ def _entry(version: NamedVersion) -> ShelfEntry:
         tier,
         version.replications,
         (str(summary.get("study", "")), *map(str, summary.get("metrics", ()))),
+        replicates=version.replicates,
     )

@@ -8,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs
 
 from fastapi import Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from isorun.errors import RegistryDenied, RegistryMissing
@@ -56,7 +57,7 @@ class _Sessions:
     async def login(self, request: Request) -> Any:
         token = _field(await request.body(), "token")
         try:
-            made = self._people.session(token)
+            made = await run_in_threadpool(self._people.session, token)
         except RegistryDenied as error:
             failed(request)
             raise Refusal(403, error.what, hint="log in with a token that is valid now") from None

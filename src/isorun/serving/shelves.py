@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from isorun.study.records import RunRecord
 
 __all__ = [
+    "MOST_LISTED",
     "NOT_UNDERSTOOD",
     "AbstractShelf",
     "OpenedStudy",
@@ -49,7 +50,8 @@ __all__ = [
 _Seen = TypeVar("_Seen")
 _LOOKED_AT_SECONDS: Final = 1.0
 """For so long a shelf trusts what it saw of a study: many readers ask at once."""
-_MOST_LISTED: Final = 1_000
+MOST_LISTED: Final = 1_000
+"""So many studies of a shelf are listed at the most; how many more there are is told."""
 NOT_UNDERSTOOD: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What records of others may raise that are of the right form and make no sense."""
 
@@ -61,7 +63,9 @@ class ShelfEntry:
     name: what opens it. runs: those that left a record. when: when its latest run began, in a registry when it was
     pushed, ISO 8601; empty where no run has ended. address: of a package. tier: how far others bear it out, in the
     words of the registry; empty where nobody keeps count. replications: packages of others that replicate it, on the
-    same shelf. words: what it is found by, beside its name. problem: why it cannot be shown, remedy: what to type next.
+    same shelf. replicates: the address of what it says that it replicates itself, original: that one's name on the same
+    shelf, where the study was opened for somebody who may see it. words: what it is found by, beside its name. problem:
+    why it cannot be shown, remedy: what to type next.
     """
 
     name: str
@@ -73,6 +77,8 @@ class ShelfEntry:
     words: tuple[str, ...] = ()
     problem: str = ""
     remedy: str = ""
+    replicates: str = ""
+    original: str = ""
 
     @property
     def replicated_by(self) -> tuple[str, ...]:
@@ -116,7 +122,8 @@ class OpenedStudy:
 class AbstractShelf(abc.ABC):
     """Studies to show: it lists them, and opens one.
 
-    - `entries` names what the viewer may see, the latest first; each name listed can be opened.
+    - `entries` names what the viewer may see, the latest first; each name listed can be opened. Of very many some are
+      not listed, and `unlisted` says how many.
     - What is not there, and what the viewer may not see, is the same: NothingRecorded.
     - `revision` changes whenever something of the study came or changed, within a second, and not otherwise; `opened`
       says of which revision it is. Asking for it is cheap.
@@ -134,6 +141,10 @@ class AbstractShelf(abc.ABC):
     @abc.abstractmethod
     def entries(self, viewer: Viewer, text: str = "") -> Sequence[ShelfEntry]:
         """What the viewer may see and the text matches, the latest first."""
+
+    def unlisted(self, viewer: Viewer, text: str = "") -> int:  # noqa: ARG002 - most list all
+        """How many more there are that `entries` does not name, although the viewer may see them."""
+        return 0
 
     @abc.abstractmethod
     def revision(self, name: str, viewer: Viewer) -> str:
@@ -250,9 +261,16 @@ class StoreShelf(AbstractShelf):
         found = self._listed.of("", self._list) if Scope.READ in viewer.scopes else ()
         return [entry for entry in found if entry.matches(text)]
 
+    def unlisted(self, viewer: Viewer, text: str = "") -> int:  # noqa: ARG002 - what was not looked at may match
+        """Studies beyond the first thousand, which no search finds either."""
+        if Scope.READ not in viewer.scopes:
+            return 0
+        with self._guard, _reopened_after_errors(self):
+            return max(0, len(self._opened_store().documents(STUDIES).names()) - MOST_LISTED)
+
     def _list(self) -> Sequence[ShelfEntry]:
         with self._guard, _reopened_after_errors(self):
-            names = self._opened_store().documents(STUDIES).names()[:_MOST_LISTED]
+            names = self._opened_store().documents(STUDIES).names()[:MOST_LISTED]
             self._look_at_runs()
             found = [self._entry(name) for name in names]
         return sorted(found, key=lambda entry: entry.when, reverse=True)

@@ -14,19 +14,21 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from isorun.analysis.environments import COSMETIC, rule_for
 from isorun.analysis.evidence.provenance import effective, requested
 from isorun.environments import callers_variables
-from isorun.environments.interpreter import is_python
+from isorun.environments.interpreter import REPLACED, is_python
 from isorun.errors import InputError
 from isorun.execution.resources import usable_cpus, visible_devices
 from isorun.packages import refused
 from isorun.packages.names import PREFIX as REGISTERED
-from isorun.share.rebuilding import checked_path, file_digest, safe_target
+from isorun.share.rebuilding import checked_path, compared_files, file_digest, safe_target
+from isorun.study import FUNCTION
+from isorun.study.cells import Cell
 from isorun.study.records import RunRecord
 
 __all__ = [
@@ -41,11 +43,13 @@ __all__ = [
     "checked_files",
     "chosen_interpreter",
     "cpus_of",
+    "lacking_code",
     "lacking_machine",
     "package_at",
     "packages_of",
     "pinned",
     "refuse_lacks",
+    "with_python_here",
 ]
 
 CODE: Final = "code"
@@ -81,7 +85,9 @@ class Lack:
     @property
     def words(self) -> str:
         """For people."""
-        return f"{self.what}: {self.recorded or 'not recorded'} then, {self.found or 'not here'}"
+        return (
+            f"{self.what}: {self.recorded or 'not recorded'} then, {f'{self.found} now' if self.found else 'not here'}"
+        )
 
     @property
     def is_missing(self) -> bool:
@@ -189,6 +195,29 @@ def chosen_interpreter(record: RunRecord, given: str | None, *, own: bool = Fals
     return min(found.items(), key=lambda item: len(item[1]))
 
 
+def with_python_here(cell: Cell, given: str | None, folder: Path | None = None) -> Cell:
+    """The cell, with a plain `python` for an interpreter that it names, where one is given or that one is not here.
+
+    A command or an environment may name the Python of one machine by its path; elsewhere another takes its place, held
+    against the recorded versions as any. folder: where a path that is not absolute begins.
+    """
+    program, content = cell.command[0], cell.environment_content
+    in_command = is_python(program) and program not in REPLACED
+    declared = str(content.get("python") or "") if program in (*REPLACED, FUNCTION) else ""
+    named = program if in_command else declared
+    if not named or content.get("kind") or (not given and _can_be_started(named, folder)):
+        return cell
+    rest = {name: "" if name == "python" else value for name, value in content.items()}
+    return replace(cell, command=("python" if in_command else program, *cell.command[1:]), environment_content=rest)
+
+
+def _can_be_started(program: str, folder: Path | None) -> bool:
+    path = os.path.expanduser(program)  # noqa: PTH111 - as a study says it
+    if "/" not in path:
+        return shutil.which(path) is not None
+    return bool(folder or Path(path).is_absolute()) and shutil.which(str((folder or Path()) / path)) is not None
+
+
 def _path_of(record: RunRecord) -> str:
     """Where the interpreter of the run lay; empty where there is none any more."""
     python = effective(record).get("python")
@@ -243,17 +272,31 @@ def pinned(record: RunRecord) -> tuple[str, list[str]]:
     return ".".join(version.split(".")[:2]), [f"{name}=={number}" for name, number in pins.items()]
 
 
-def bring_data(files: Mapping[str, str], working: Path, places: Sequence[Path]) -> Iterator[Lack]:
+def lacking_code(working: Path, files: Mapping[str, str], hint: str) -> Iterator[Lack]:
+    """Files that the runs were made of and that are other ones in this folder, or not there. files: with digests."""
+    missing, differs = compared_files(working, files)
+    for path in (*differs, *missing):
+        found = file_digest(working / path)
+        yield Lack(CODE, path, f"sha256 {files[path][:12]}", f"sha256 {found[:12]}" if found else None, hint)
+
+
+def bring_data(
+    files: Mapping[str, str], working: Path, places: Sequence[Path], *, is_ours: bool = False
+) -> Iterator[Lack]:
     """See that data are there by their digests; what lies at one of the places is copied, a large file linked.
 
     files: by path as recorded, with digests. Only what lies below the study's folder is brought; what lies elsewhere is
-    looked at where it is.
+    looked at where it is. is_ours: the folder is a copy that was made for this, in which other bytes of the same name
+    (those of the commit, or git's pointer to a large file) give way to the recorded ones.
     """
     for path, digest in sorted(files.items()):
-        if _lies_elsewhere(path):
-            found = file_digest(working / path)
-        else:
-            found = file_digest(working / path) or _brought(path, digest, working, places)
+        found = file_digest(working / path)
+        if not _lies_elsewhere(path):
+            other = found not in {"", digest} and is_ours and not _is_linked(working, path)
+            if other and _offered(path, places, digest):
+                (working / path).unlink()
+                found = ""
+            found = found or _brought(path, digest, working, places)
         if found != digest:
             hint = f"--data FOLDER names where the data lie: FOLDER/{' or FOLDER/'.join(_names_of(path))}"
             yield Lack(DATA, path, f"sha256 {digest[:12]}", f"sha256 {found[:12]}" if found else None, hint)
@@ -261,13 +304,10 @@ def bring_data(files: Mapping[str, str], working: Path, places: Sequence[Path]) 
 
 def _brought(path: str, digest: str, working: Path, places: Sequence[Path]) -> str:
     """The digest of what was brought; empty where nothing was found. Other bytes are brought only where none fit."""
-    checked = checked_path(path)
-    offered = [place / name for place in places for name in _names_of(str(checked))]
-    digests = {place: found for place in offered if (found := file_digest(place))}
-    source = next((place for place, found in digests.items() if found == digest), next(iter(digests), None))
+    source = _offered(path, places, digest) or _offered(path, places)
     if source is None:
         return ""
-    target = safe_target(working, checked)
+    target, found = safe_target(working, checked_path(path)), file_digest(source)
     try:
         if source.stat().st_size > _MOST_COPIED:
             target.symlink_to(source.resolve())
@@ -275,7 +315,19 @@ def _brought(path: str, digest: str, working: Path, places: Sequence[Path]) -> s
             shutil.copyfile(source, target)
     except OSError as error:
         raise refused(f"the data {path} cannot be put into {working}", str(error)) from None
-    return digests[source]
+    return found
+
+
+def _is_linked(working: Path, path: str) -> bool:
+    """Whether the way to a file goes through a link, out of the folder perhaps, to something of the user's own."""
+    parts = path.split("/")
+    return any((working / "/".join(parts[:count])).is_symlink() for count in range(1, len(parts) + 1))
+
+
+def _offered(path: str, places: Sequence[Path], digest: str = "") -> Path | None:
+    """The first file at one of the places that it may be: with this digest, or whichever."""
+    offered = (place / name for place in places for name in _names_of(str(checked_path(path))))
+    return next((file for file in offered if (found := file_digest(file)) and found == (digest or found)), None)
 
 
 def _names_of(path: str) -> list[str]:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final
 from isorun import showing
 from isorun.analysis import Told
 from isorun.analysis.evidence import Condition, first_of, some
-from isorun.errors import InputError, StoreConflict
+from isorun.errors import InputError, StoreConflict, known_names
 from isorun.report import Column, Table, View
 from isorun.session import Store, open_store, place_of
 from isorun.share.foreign_records import LEFT_OUT, record_of, without_secret_values
@@ -155,6 +155,7 @@ def import_runs(
     runs = [without_secret_values(run) for run in tracker.read(chosen)]
     if not runs:
         raise InputError(f"there is no run in {tracker.place}", found="; ".join(tracker.notes) or "nothing")
+    _refuse_unknown(metrics or {}, runs, tracker.place)
     study_name = _name_for(runs, tracker) if name is None else name
     with ExitStack() as stack:
         where = place_of(None, store)
@@ -164,6 +165,14 @@ def import_runs(
         work.is_asked_as(asked, store_words(store), is_named=bool(name))
         work.settle(approach, seed, tuple(ignore))
         return work.carry_out(metrics or {}, update=update)
+
+
+def _refuse_unknown(metrics: Mapping[str, str], runs: Sequence[TrackedRun], place: str) -> None:
+    """A metric that no run has would leave nothing to judge by, in every answer about the study."""
+    known = dict.fromkeys(name for run in runs for name in (*run.results, *run.series))
+    for name in metrics:
+        if name not in known:
+            raise InputError(f"no run in {place} has the metric {name!r}", allowed=known_names(name, known))
 
 
 def _command(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any, Final
 
 from isorun.errors import InputError, IsorunError
 from isorun.packages import refused
+from isorun.packages.counting import counted_runs
 from isorun.packages.manifest import Manifest
 from isorun.packages.reading import CODE, DATA, ENVIRONMENT, Package, open_package
 from isorun.share.keys import PublicKey, trusted_keys
-from isorun.store.rows import no_garbage_collected
 
 __all__ = ["INVALID", "NONE", "TRUSTED", "UNKNOWN_KEY", "LookedAt", "signer_of", "signer_to_run", "verify"]
 
@@ -26,7 +25,10 @@ TRUSTED: Final = "trusted"
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """A package that is whole. signature: unsigned, invalid, unknown key or trusted; by: the key that it names."""
+    """A package that is whole. signature: unsigned, invalid, unknown key or trusted; by: the key that it names.
+
+    marks: of some of its runs, always the same ones of the same runs: packages that share runs mostly share marks.
+    """
 
     path: str
     size: int
@@ -41,6 +43,7 @@ class LookedAt:
     code: dict[str, Any]
     data: dict[str, Any]
     seconds: float
+    marks: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -66,10 +69,10 @@ class LookedAt:
         }
 
 
-def verify(path: str | Path, *, keys: Sequence[PublicKey] | None = None) -> LookedAt:
+def verify(path: str | Path, *, keys: Sequence[PublicKey] | None = None, apart: bool = False) -> LookedAt:
     """Check all of a package: every byte of it, and that its runs can be read. PackageError says what is wrong.
 
-    keys: those that are trusted; by default those that the user trusts.
+    keys: those that are trusted; by default those that the user trusts. apart: with a second process for a large one.
     """
     began = time.monotonic()
     with open_package(path) as package:
@@ -78,14 +81,7 @@ def verify(path: str | Path, *, keys: Sequence[PublicKey] | None = None) -> Look
             study = package.study()
         except IsorunError as error:
             raise refused("the study in the package cannot be read", f"{error.what} {error.found}"[:200]) from None
-        ended: Counter[str] = Counter()
-        groups: set[tuple[str, ...]] = set()
-        metrics: set[str] = set(study.metrics)
-        with no_garbage_collected():
-            for record in package.records():
-                ended[str(record.state)] += 1
-                groups.add(record.cell.group)
-                metrics.update(record.results)
+        runs = counted_runs(package, apart=apart)
         package.documents()
         signature, by = signer_of(package, trusted_keys() if keys is None else keys)
         return LookedAt(
@@ -95,13 +91,14 @@ def verify(path: str | Path, *, keys: Sequence[PublicKey] | None = None) -> Look
             manifest=package.manifest,
             signature=signature,
             by=by,
-            states=dict(ended),
-            groups=len(groups),
-            metrics=tuple(sorted(metrics)),
+            states=runs.states,
+            groups=len(runs.groups),
+            metrics=tuple(sorted(runs.metrics.union(study.metrics))),
             environments=_sentences(package),
             code=_document(package, CODE),
             data=_document(package, DATA),
             seconds=time.monotonic() - began,
+            marks=runs.marks,
         )
 
 
@@ -129,7 +126,8 @@ def signer_to_run(package: Package) -> str:
 def _sentences(package: Package) -> tuple[str, ...]:
     found = package.read(ENVIRONMENT) if ENVIRONMENT in package.names() else []
     items = found if isinstance(found, list) else []
-    return tuple(str(item["sentence"]) for item in items if isinstance(item, dict) and "sentence" in item)
+    told = (str(item["sentence"]) for item in items if isinstance(item, dict) and "sentence" in item)
+    return tuple(dict.fromkeys(told))  # what a sentence leaves out may differ
 
 
 def _document(package: Package, name: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from isorun.study.design import Study, document_without_secrets, with_key
 from isorun.study.records import RunRecord, states
 from isorun.workflow import kept_of
 
-__all__ = ["Content", "PackedStudy", "pack", "package_name", "write_package"]
+__all__ = ["Content", "PackedStudy", "check_license", "pack", "package_name", "write_package"]
 
 _LICENSE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,60}")
 
@@ -87,8 +87,7 @@ def pack(
     that go in although they look as if they held a secret. dry_run: make it, say what is in it, and
     leave nothing.
     """
-    if license_id and not _LICENSE.fullmatch(license_id):
-        raise InputError("the licence has to be an SPDX name", found=license_id[:80], allowed="CC-BY-4.0, MIT, …")
+    check_license(license_id)
     if not isinstance(source, Study) and is_package(source):
         raise InputError(f"{source} is a package already", hint=f"isorun verify {source} says what is in it")
     signing = None if key is None else signer(key)
@@ -105,6 +104,12 @@ def pack(
         code = code_for_package(records, Path(study.folder), with_content=with_code, allowed=allowed, snapshot=snapshot)
         content = Content(study, records, code, _documents(kept, documents), license_id)
     return write_package(content, path, signing)
+
+
+def check_license(name: str) -> None:
+    """InputError where this is no licence by the names of SPDX; empty: none is given."""
+    if name and not _LICENSE.fullmatch(name):
+        raise InputError("the licence has to be an SPDX name", found=name[:80], allowed="CC-BY-4.0, MIT, …")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from typing import Any, Final
 from isorun.errors import InputError, MissingExtra
 from isorun.session import Store
 from isorun.share.code import Code
-from isorun.share.packing import Content, PackedStudy, package_name, write_package
+from isorun.share.keys import signer
+from isorun.share.packing import Content, PackedStudy, check_license, package_name, write_package
 from isorun.study.cells import Cell, Level, cells_of
 from isorun.study.design import Study, document_without_secrets, study_from_document
 from isorun.study.imported import IMPORTED
@@ -33,6 +34,7 @@ _FIELDS: Final = ("state", "exit_code", "seed_used", "started_at", "wall_seconds
 _CELL: Final = ("approach", "config", "environment", "level", "seed", "repeat")
 _POINTS: Final = ("run", "metric", "step", "seconds", "value")
 _DESIGN: Final = "study.json"
+_SAME_RUN: Final = "in both tables the column run, with the same names"
 _TABLE: Final = "a table"
 """What runs were imported from, of which nothing but their rows is known: nobody can make more of them."""
 _README: Final = """\
@@ -161,14 +163,23 @@ def _pyarrow() -> tuple[Any, Any]:
     return pa, parquet
 
 
-def packed_from(folder: Path, target: str | Path | None = None) -> PackedStudy:
-    """A package of plain tables in the form that `write_plain` gives them, whoever wrote them."""
+def packed_from(
+    folder: Path,
+    target: str | Path | None = None,
+    *,
+    key: Path | None = None,
+    license_id: str = "",
+    dry_run: bool = False,
+) -> PackedStudy:
+    """A package of plain tables in the form that `write_plain` gives them, whoever wrote them. Options as of `pack`."""
+    check_license(license_id)
+    signing = None if key is None else signer(key)
     rows = list(_table(folder, "runs"))
     if not rows:
         raise InputError(f"there are no runs in {folder}", allowed="runs.csv or runs.parquet with a row a run")
     points = _series(_table(folder, "points", needed=False))
     if not (folder / _DESIGN).is_file():
-        rows = _counted_from_zero(rows)
+        rows = _counted_from_zero(_with_configs(rows))
     document = _document(folder, rows)
     study = study_from_document(document, folder, str(document.get("name") or folder.name))
     cells = {_place(cell): cell for cell in cells_of(study)}
@@ -176,8 +187,12 @@ def packed_from(folder: Path, target: str | Path | None = None) -> PackedStudy:
     records.sort(key=lambda record: (record.cell.id, record.attempt))
     if len({record.run_id for record in records}) != len(records):
         raise InputError(f"{folder}: two rows are of the same run", hint="tell them apart by seed or repeat")
-    path = Path(package_name(study.name) if target is None else target)
-    return write_package(Content(study, records, Code()), path)
+    known = {str(row["run"]) for row in rows if row.get("run")} | {record.cell.id for record in records}
+    if strays := [run for run in points if run not in known]:
+        found = f"{len(strays):,} such runs, the first of which is {strays[0][:80]!r}"
+        raise InputError(f"{folder}: points belong to runs that are not among the runs", found=found, allowed=_SAME_RUN)
+    path = None if dry_run else Path(package_name(study.name) if target is None else target)
+    return write_package(Content(study, records, Code(), license_id=license_id), path, signing)
 
 
 def _table(folder: Path, name: str, *, needed: bool = True) -> Iterator[dict[str, Any]]:
@@ -227,7 +242,7 @@ def _document(folder: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]
     seeds = sorted({int(cell[4]) for cell in cells if cell[4] is not None})
     return {
         "name": folder.resolve().name,
-        "approaches": {name: {"command": [IMPORTED, _TABLE]} for name in sorted({cell[0] for cell in cells})},
+        "approaches": {name: _approach(name, rows) for name in sorted({cell[0] for cell in cells})},
         "configs": {_cell_of(row)[1]: _named(row, "config.") for row in rows},
         "environments": {name: {} for name in sorted({cell[2] for cell in cells})},
         "levels": sorted({cell[3] for cell in cells}, key=[str(level) for level in Level].index),
@@ -235,6 +250,38 @@ def _document(folder: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]
         "repeats": 1 + max(cell[5] for cell in cells),
         "metrics": {name: {} for name in sorted({name for row in rows for name in _named(row, "result.")})},
     }
+
+
+def _approach(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """An approach of the rows of this name: which configs it has, and what they set."""
+    configs = {_cell_of(row)[1]: _named(row, "config.") for row in rows if _cell_of(row)[0] == name}
+    settings = sorted({setting for values in configs.values() for setting in values})
+    for config, values in configs.items():
+        if lacking := [setting for setting in settings if setting not in values]:
+            raise InputError(
+                f"the configs of {name} do not set the same: {config!r} has no {lacking[0]}",
+                allowed="of an approach each config.NAME in all of its rows, or in none",
+            )
+    return {"command": [IMPORTED, _TABLE, *(f"{{config.{one}}}" for one in settings)], "configs": list(configs)}
+
+
+def _with_configs(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with names of configs: where none is said, what it sets."""
+    named = [
+        {**row, "config": row.get("config") or ", ".join(f"{name}={value}" for name, value in sorted(values.items()))}
+        for row in rows
+        for values in [_named(row, "config.")]
+    ]
+    known: dict[str, dict[str, Any]] = {}
+    for row in named:
+        values = _named(row, "config.")
+        if known.setdefault(row["config"], values) != values:
+            raise InputError(
+                f"the config {row['config'] or 'default'!r} does not set the same in all rows",
+                found=f"{known[row['config']]} and {values}",
+                hint="a name for each in the column config, or leave that column out",
+            )
+    return named
 
 
 def _counted_from_zero(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -3,8 +3,8 @@
 Whoever made a package may be an enemy, and every path in it is a text of his. A path is looked at before anything is
 written to it: it stays below the folder, goes through no link, names no device and nothing of git's own. Nothing is
 executed here. A difference is applied by git itself, after its paths were looked at; one that makes links is refused.
-What was put there is then held against what the runs recorded: the commit, the hash of all that differs from it, and
-the digest of every file that they were made of.
+What was put there is then held against what the runs recorded: the commit, and the digest of every file that they were
+made of.
 """
 
 from __future__ import annotations
@@ -66,19 +66,14 @@ class PutCode:
     differs: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
 
-    @property
-    def words(self) -> str:
-        """For people."""
-        return f"commit {self.commit[:12]}" if self.commit else "the files of the package"
-
 
 @dataclass(frozen=True, slots=True)
 class _Version:
+    """A version of the code. difference: the member that has what was not committed; empty where all was."""
+
     commit: str
     difference: str
-    diff_sha256: str
     remote: str
-    runs: int
 
 
 def checked_path(path: Any) -> PurePosixPath:
@@ -170,13 +165,7 @@ def _version(document: Mapping[str, Any]) -> _Version | None:
     commit, member = str(chosen.get("commit") or ""), str(chosen.get("difference") or "")
     if commit and not _COMMIT.fullmatch(commit):
         raise refused("the package names a commit that is none", commit[:80], "40 or 64 hexadecimal digits")
-    return _Version(
-        commit,
-        member,
-        str(chosen.get("diff_sha256") or ""),
-        str(chosen.get("remote") or ""),
-        int(chosen.get("runs") or 0),
-    )
+    return _Version(commit, member, str(chosen.get("remote") or ""))
 
 
 def _repository_with(version: _Version | None, given: Path | None) -> Path | None:

@@ -26,20 +26,21 @@ from isorun.packages.opened import PackageStore
 from isorun.scheduling import INTERRUPTED, CellList, Observer, carry_out
 from isorun.session import Store, is_registered, open_store, place_of, recorded, run_named, runs_folder, store_place
 from isorun.share.at_hand import (
-    CODE,
     Lack,
     as_many_cpus,
     bring_data,
     checked_files,
     chosen_interpreter,
     cpus_of,
+    lacking_code,
     lacking_machine,
     package_at,
     refuse_lacks,
+    with_python_here,
 )
 from isorun.share.declared_again import study_of_cells
 from isorun.share.looking import signer_to_run
-from isorun.share.rebuilding import KeptCode, code_in, compared_files, file_digest, put_code
+from isorun.share.rebuilding import KeptCode, code_in, put_code
 from isorun.share.seen_first import seen_of
 from isorun.share.surroundings import data_of
 from isorun.store import REPLAYS, STUDIES, AbstractStore, shown_place
@@ -84,10 +85,10 @@ def replay(
         record = _replayable(run, kept)
         packed = isinstance(kept, PackageStore)
         if isinstance(kept, PackageStore):
-            _show_first(kept, record, confirm)
-        known = _Known.of(record, kept, Path(code) if code else None)
+            _show_first(kept, record, python, confirm)
+        known = _Known.of(record, kept, Path(code) if code else None, python)
         working, lacks = known.put(Path(folder) if folder else None, [Path(place) for place in data])
-        program, lacking = _interpreter(record, python, own=not packed)
+        program, lacking = _interpreter(record, known.cell(working), python, own=not packed)
         lacks += [*lacking, *lacking_machine(record)]
         if not anyway:
             refuse_lacks(lacks, f"the run {record.run_id}")
@@ -98,12 +99,13 @@ def replay(
             return _made_again(record, known, target, working, python=program, lacks=lacks, watch=watch)
 
 
-def _show_first(kept: PackageStore, record: RunRecord, confirm: Confirm | None) -> None:
+def _show_first(kept: PackageStore, record: RunRecord, python: str | None, confirm: Confirm | None) -> None:
     """What somebody else packed is run by nobody who has not seen it, and not at all where its signature is forged."""
     signed = signer_to_run(kept.package)
     if confirm is not None:
+        seen = seen_of([with_python_here(record.cell, python)], _declared(record.cell, kept))
         about = f"{kept.package.path} ({kept.package.address[:19]}…, signature: {signed}), run {record.run_id}"
-        confirm([("package", about), *seen_of([record.cell], _declared(record.cell, kept)).lines()])
+        confirm([("package", about), *seen.lines()])
 
 
 def _replayable(run: str, kept: AbstractStore) -> RunRecord:
@@ -124,24 +126,34 @@ def _replayable(run: str, kept: AbstractStore) -> RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A run and what is known of it. declared: what its store keeps of the study that it belongs to."""
+    """A run and what is known of it. declared: what its store keeps of the study that it belongs to.
+
+    python: the interpreter that was asked for.
+    """
 
     record: RunRecord
     declared: Mapping[str, Any]
     code: Path | None
     package: PackageStore | None
+    python: str | None
 
     @classmethod
-    def of(cls, record: RunRecord, kept: AbstractStore, code: Path | None) -> _Known:
+    def of(cls, record: RunRecord, kept: AbstractStore, code: Path | None, python: str | None) -> _Known:
         package = kept if isinstance(kept, PackageStore) else None
-        return cls(record, _declared(record.cell, kept), code, package)
+        return cls(record, _declared(record.cell, kept), code, package, python)
+
+    def cell(self, working: Path) -> Cell:
+        """What is run, in this folder; a program that came with a package is none that was shown before it ran."""
+        folder = working if self.package is None else None
+        return with_python_here(replace(self.record.cell, known_as=""), self.python, folder)
 
     def put(self, folder: Path | None, places: Sequence[Path]) -> tuple[Path, list[Lack]]:
         """The folder to run in, with the code and the data of the run, and what of them is not as it was."""
         data = checked_files(data_of([self.record])["files"])
         files = {path: digest for path, digest in files_of(self.record) if path not in data}
         versioned = self.record.cell.environment_content.get("code")
-        if self.package is not None or folder is not None:
+        is_ours = self.package is not None or folder is not None
+        if is_ours:
             target = folder or Path(f"replay-{self.record.run_id}")
             _refuse_used(target)
             put = put_code(self._kept(), target, self.code or self._own_folder(), files)
@@ -154,7 +166,7 @@ class _Known:
                     f"the folder of the study is not there: {working}", hint="--code PATH says where it is"
                 )
         lacks = [] if versioned else list(self._other_code(working, files))
-        return working, [*lacks, *bring_data(data, working, places)]
+        return working, [*lacks, *bring_data(data, working, places, is_ours=is_ours)]
 
     def _kept(self) -> KeptCode:
         if self.package is not None:
@@ -166,7 +178,6 @@ class _Known:
         return Path(self.declared["folder"]) if "folder" in self.declared and self.package is None else None
 
     def _other_code(self, working: Path, files: Mapping[str, str]) -> Iterator[Lack]:
-        missing, differs = compared_files(working, files)
         commit = str(self.record.code.get("commit") or "")
         if self.record.code.get("dirty"):
             hint = f"the run was made with changes to {commit[:12]} that were not committed: put them back"
@@ -174,13 +185,11 @@ class _Known:
             hint = f"isorun replay {self.record.run_id} --folder NEW puts the commit {commit[:12]} there and runs it"
         else:
             hint = "--code PATH names a folder that has the code as it was"
-        for path in (*differs, *missing):
-            found = file_digest(working / path)
-            yield Lack(CODE, path, f"sha256 {files[path][:12]}", f"sha256 {found[:12]}" if found else None, hint)
+        return lacking_code(working, files, hint)
 
     def study(self, folder: Path, known_as: str) -> Study:
         """A study of this one cell, made from its record, which its store knows by an id of its own."""
-        content = replace(self.record.cell, known_as="")
+        content = self.cell(folder)
         study = study_of_cells(
             f"replay-{content.id}",
             [content],
@@ -218,9 +227,9 @@ def _refuse_used(folder: Path) -> None:
         raise InputError(f"{folder} is not empty", hint="--folder NEW names one that the code can be put into")
 
 
-def _interpreter(record: RunRecord, python: str | None, *, own: bool) -> tuple[str, list[Lack]]:
+def _interpreter(record: RunRecord, cell: Cell, python: str | None, *, own: bool) -> tuple[str, list[Lack]]:
     """The interpreter for the run, where its environment does not make one, and what it lacks."""
-    content, command = record.cell.environment_content, record.cell.command
+    content, command = cell.environment_content, cell.command
     if content.get("kind") or command[0] not in (*REPLACED, FUNCTION):
         return "", []
     return chosen_interpreter(record, python or str(content.get("python") or "") or None, own=own)

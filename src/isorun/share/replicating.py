@@ -21,7 +21,8 @@ from typing import Any, Final
 
 from isorun import workflow
 from isorun.analysis.checks import Margin, SameBits
-from isorun.analysis.evidence import Condition, some
+from isorun.analysis.checks.comparable import same_runs
+from isorun.analysis.evidence import Condition, first_of, some
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.shared_files import is_isolated
 from isorun.analysis.replications import (
@@ -41,6 +42,7 @@ from isorun.analysis.replications.groups import (
     same_bits,
     side_of,
     stored_groups,
+    without_result,
 )
 from isorun.analysis.replications.setups import replaced_between
 from isorun.analysis.studies.selection import last_words
@@ -52,6 +54,7 @@ from isorun.packages.opened import PackageStore
 from isorun.scheduling import INTERRUPTED
 from isorun.session import PACKAGE_SUFFIX, Session
 from isorun.share.at_hand import (
+    DATA,
     Lack,
     as_many_cpus,
     chosen_interpreter,
@@ -60,12 +63,14 @@ from isorun.share.at_hand import (
     package_at,
     pinned,
     refuse_lacks,
+    with_python_here,
 )
 from isorun.share.declared_again import environment_of, study_of_cells
 from isorun.share.looking import signer_to_run
 from isorun.share.replaying import Watcher
 from isorun.share.replication_folder import ReplicationFolder
 from isorun.share.seen_first import seen_of
+from isorun.store import shown_place
 from isorun.study import FUNCTION
 from isorun.study.cells import GROUP_FACTORS, Cell, cells_of
 from isorun.study.design import Metric, Study
@@ -147,7 +152,8 @@ def replicate(
     """
     with PackageStore(package_at(package)) as kept:
         signer_to_run(kept.package)
-        stored = _wanted(kept.records(), where or {}, str(package))
+        known = list(kept.records())
+        stored = _wanted(known, where or {}, str(package))
         groups = stored_groups(stored)
         judging = _Judging.of(kept, stored, metric, selection)
         rule = ReplicationRule(runs, max_runs, judging.margin(margin, margin_unit), alpha)
@@ -159,6 +165,7 @@ def replicate(
             "margin": margin,
             "margin_unit": margin_unit,
             "metric": judging.metric.name,
+            "selection": judging.selection,
             "alpha": alpha,
             "where": dict(where or {}),
         }
@@ -180,6 +187,7 @@ def replicate(
                 study, store=target, jobs=jobs, launch=_launch(stored), python=surroundings.python
             )
             with session as opened:
+                _refuse_own_runs(stored, opened.store.records(cell.id for cell in cells_of(study)), target)
                 workflow.remember(study, store=opened.store)
                 at_hand.run(opened)
         told = Replication(
@@ -196,7 +204,7 @@ def replicate(
             str(home),
             target,
             command,
-            conditions=tuple(_told(lacks, anyway=anyway)),
+            conditions=(*_told(lacks, anyway=anyway), *without_result(_asked(known, where or {}))),
         )
     place.keep_result(told.to_json())
     return told
@@ -218,10 +226,25 @@ def _wanted(records: Sequence[RunRecord], where: Mapping[str, str], place: str) 
         labels = list(dict.fromkeys(str(getattr(record.cell, name)) for record in finished))
         if label not in labels:
             raise InputError(f"no {name} of {place} is {label!r}", allowed=known_names(label, labels))
-        finished = [record for record in finished if str(getattr(record.cell, name)) == label]
+        finished = _asked(finished, {name: label})
     if not finished:
         raise NothingRecorded(f"no run of {place} has finished", hint=f"isorun verify {place} says what is in it")
     return finished
+
+
+def _asked(records: Iterable[RunRecord], where: Mapping[str, str]) -> list[RunRecord]:
+    return [record for record in records if all(str(getattr(record.cell, name)) == where[name] for name in where)]
+
+
+def _refuse_own_runs(stored: Sequence[RunRecord], there: Iterable[RunRecord], place: str) -> None:
+    """A store that the package was made of has its runs already: they would be held against themselves."""
+    same = same_runs(there, stored)
+    if same:
+        raise InputError(
+            f"{shown_place(place)} holds the runs of the package itself ({some(len(same), 'run')})",
+            found=f"{first_of(same, 3, ', ')}: recorded once, and in both",
+            hint="leave --store out, or name a new one: runs are made again there",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +295,7 @@ def _plan(
     home: Path,
     package: str,
 ) -> ReplicationPlan:
-    cells = [record.cell for group in groups for record in group.records]
-    seen = seen_of(cells, kept.package.study_document())
+    seen = seen_of(surroundings.cells(groups), kept.package.study_document())
     installed = (word for made in surroundings.environments.values() for word in made["settings"]["requirements"])
     again = [min(rule.runs, len(group.seeds)) for group in groups]
     most = [first + rule.last - (group.one_seed and rule.last > 0) for first, group in zip(again, groups, strict=True)]
@@ -297,10 +319,11 @@ def _plan(
 class _Surroundings:
     """The interpreter that runs are made with, and the environments that are made again because it lacks something.
 
-    lacks: what cannot be had.
+    asked: the interpreter that was asked for. lacks: what cannot be had.
     """
 
     python: str
+    asked: str | None
     environments: Mapping[str, Mapping[str, Any]]
     lacks: tuple[Lack, ...]
 
@@ -308,7 +331,7 @@ class _Surroundings:
     def of(cls, groups: Sequence[StoredGroup], python: str | None, *, anyway: bool) -> _Surroundings:
         """Nothing of the package is started for it, and nothing is made yet."""
         lacks = list(dict.fromkeys(lack for group in groups for lack in lacking_machine(group.records[0])))
-        plain = [group for group in groups if _is_plain(group.first_cell())]
+        plain = [group for group in groups if _is_plain(with_python_here(group.first_cell(), python))]
         found, lacking = chosen_interpreter(plain[0].records[0], python) if plain else ("", [])
         rebuilt: dict[str, Mapping[str, Any]] = {}
         if lacking and (anyway or python or not _can_be_made(plain)):
@@ -317,8 +340,13 @@ class _Surroundings:
             for group in plain:
                 version, requirements = pinned(group.records[0])
                 settings = {"kind": PACKAGES, "settings": {"requirements": requirements}, "python": version}
-                rebuilt[group.first_cell().environment] = {**environment_of(group.first_cell(), {}), **settings}
-        return cls("" if rebuilt else found, rebuilt, tuple(lacks))
+                cell = with_python_here(group.first_cell(), python)
+                rebuilt[cell.environment] = {**environment_of(cell, {}), **settings}
+        return cls("" if rebuilt else found, python, rebuilt, tuple(lacks))
+
+    def cells(self, groups: Sequence[StoredGroup]) -> list[Cell]:
+        """The stored cells as they are run here."""
+        return [with_python_here(record.cell, self.asked) for group in groups for record in group.records]
 
 
 def _is_plain(cell: Cell) -> bool:
@@ -338,14 +366,13 @@ def _study(
     kept: PackageStore, groups: Sequence[StoredGroup], rule: ReplicationRule, working: Path, surroundings: _Surroundings
 ) -> Study:
     """The study with the stored cells and all new ones that the rule may ask for."""
-    cells = [record.cell for group in groups for record in group.records]
     draws = [place for group in groups for place in (*group.same_seeds(rule.runs), *group.new_draws(rule.last))]
     seeds = sorted({seed for _, seed, _ in draws if seed is not None}) or [1]
     repeats = 1 + max(repeat for *_, repeat in draws)
     document = kept.package.study_document()
     return study_of_cells(
         kept.package.manifest.study,
-        cells,
+        surroundings.cells(groups),
         document,
         working,
         seeds=seeds,
@@ -368,8 +395,9 @@ def _launch(records: Sequence[RunRecord]) -> str:
 
 def _told(lacks: Iterable[Lack], *, anyway: bool) -> Iterable[Condition]:
     for lack in dict.fromkeys(lacks) if anyway else ():
-        became = "and it was run without" if lack.is_missing else "and was replaced"
-        message = f"{lack.kind} could not be had as it was, {became}: {lack.words}"
+        were = "they were" if lack.kind in {DATA, PACKAGES} else "it was"
+        became = "and it was run without" if lack.is_missing else f"and {were.split()[1]} replaced"
+        message = f"{lack.kind} could not be had as {were}, {became}: {lack.words}"
         yield Condition("replaced", message, lack.hint or "replicate where it can be had")
 
 
@@ -440,7 +468,7 @@ class _AtHand:
 
     def _bits(self, group: StoredGroup) -> SameBits:
         again = [self._records[place] for place in group.same_seeds(self._rule.runs) if place in self._records]
-        return same_bits(group.records, again)
+        return same_bits(group.records, again, self._judging.metric.name)
 
     def _judge(self) -> None:
         self.judged = judge_groups([self._runs(group) for group in self._groups], self._rule)
@@ -463,7 +491,8 @@ def _why_failed(failed: Sequence[RunRecord], name: str) -> Iterable[Condition]:
     if failed:
         said = last_words(failed[-1].log_tail) or failed[-1].reason
         message = f"{some(len(failed), 'new run')} did not finish: {said}"
-        yield Condition("runs-failed", message, "mend it, then the same command again", (name,))
+        look = f"look at runs/{failed[-1].run_id}/output.log in the store of the new runs"
+        yield Condition("runs-failed", message, f"{look}; mend it, then the same command again", (name,))
 
 
 def _place(cell: Cell) -> Place:

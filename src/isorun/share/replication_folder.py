@@ -20,11 +20,10 @@ from typing import Any, Final
 from isorun.analysis.evidence.provenance import files_of
 from isorun.errors import InputError
 from isorun.packages.reading import Package
-from isorun.share.at_hand import CODE, Lack, bring_data, checked_files
-from isorun.share.rebuilding import PutCode, code_in, compared_files, file_digest, put_code
+from isorun.share.at_hand import Lack, bring_data, checked_files, lacking_code
+from isorun.share.rebuilding import PutCode, code_in, put_code
 from isorun.share.surroundings import data_of
 from isorun.study.records import RunRecord
-from isorun.worker.usercode import UNKNOWN
 
 __all__ = ["RESULT", "ReplicationFolder"]
 
@@ -50,9 +49,11 @@ class ReplicationFolder:
         """Refuse a folder that holds something else, before anything is written to it."""
         kept = self._kept()
         if kept is not None:
-            asked = {name: value for name, value in kept.items() if name != "working"}
-            if asked != json.loads(json.dumps(self.declared)):
-                changed = [name for name in self.declared if asked.get(name) != self.declared[name]]
+            now = json.loads(json.dumps(self.declared))
+            # One that was kept by an older version says less.
+            asked = {**now, **{name: value for name, value in kept.items() if name != "working"}}
+            if asked != now:
+                changed = [name for name in now if asked[name] != now[name]]
                 raise InputError(
                     f"{self.folder} holds a replication that was declared otherwise",
                     found=", ".join(f"{name} {asked.get(name)}" for name in changed),
@@ -70,7 +71,9 @@ class ReplicationFolder:
         kept = self._kept()
         below = self._put_code(package, code, files) if kept is None else str(kept["working"])
         working = self.folder.absolute() / _CODE / below
-        return working, [*_other_code(working, files), *bring_data(needed, working, [*data, code or Path.cwd()])]
+        hint = "--code PATH names a clone of its repository, or a folder that has it"
+        brought = bring_data(needed, working, [*data, code or Path.cwd()], is_ours=True)
+        return working, [*lacking_code(working, files, hint), *brought]
 
     def declare(self, working: Path) -> None:
         """Write the rule down before the first run; from then on the folder is for this one."""
@@ -111,16 +114,6 @@ class ReplicationFolder:
 def _is_used(folder: Path) -> bool:
     """Whether there is something in it that a replication which was killed early does not leave."""
     return any(path.name not in {_CODE, _HALF} for path in folder.iterdir())
-
-
-def _other_code(working: Path, files: Mapping[str, str]) -> list[Lack]:
-    missing, differs = compared_files(working, files)
-    hint = "--code PATH names a clone of its repository, or a folder that has it"
-    lacks = []
-    for path in (*differs, *missing):
-        found = file_digest(working / path)
-        lacks.append(Lack(CODE, path, f"sha256 {files[path][:12]}", f"sha256 {found[:12]}" if found else None, hint))
-    return [lack for lack in lacks if files[lack.what] != UNKNOWN]
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:

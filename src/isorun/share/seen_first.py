@@ -55,7 +55,15 @@ def _said_of(environment: Mapping[str, Any]) -> str:
     made = f"{environment['kind']} {environment.get('settings')}" if environment.get("kind") else ""
     python = f"python {environment['python']}" if environment.get("python") else ""
     imports = f"imports {', '.join(map(str, environment['preload']))}" if environment.get("preload") else ""
-    return "; ".join(filter(None, (made, python, imports)))
+    return "; ".join(filter(None, (made, python, _code_of(environment.get("code")), imports)))
+
+
+def _code_of(version: Any) -> str:
+    """The version of the code that is checked out for it, and what of the folder is linked in."""
+    if not isinstance(version, Mapping):
+        return f"code {version}" if version else ""
+    linked = f" with {', '.join(map(str, version['links']))}" if version.get("links") else ""
+    return f"code {version.get('commit') or version.get('ref')}{linked}"
 
 
 def _shown_command(cell: Cell) -> str:

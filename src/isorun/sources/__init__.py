@@ -17,7 +17,7 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
@@ -41,6 +41,7 @@ __all__ = [
     "installed_source",
     "is_fresh",
     "is_plain_file",
+    "may_hold_metrics",
     "merged",
     "several_trainings",
 ]
@@ -49,6 +50,7 @@ EXAMPLE_LENGTH = 60
 _NARROWEST: Final = 14
 _Asked = ParamSpec("_Asked")
 _Answer = TypeVar("_Answer")
+_Kept = TypeVar("_Kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,22 @@ class Found:
     origins: Mapping[str, str] = field(default_factory=dict)
     examples: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+
+    def only(self, names: Container[str]) -> Found:
+        """The metrics of these names alone."""
+        return self.renamed(lambda name: name if name in names else None)
+
+    def without(self, names: Container[str]) -> Found:
+        """The metrics of all other names."""
+        return self.renamed(lambda name: None if name in names else name)
+
+    def renamed(self, named: Callable[[str], str | None]) -> Found:
+        """The same under the names that are given for theirs; those for which there is None are left out."""
+
+        def those(values: Mapping[str, _Kept]) -> dict[str, _Kept]:
+            return {new: value for name, value in values.items() if (new := named(name)) is not None}
+
+        return Found(those(self.series), those(self.results), those(self.origins), those(self.examples), self.notes)
 
 
 class AbstractSource(abc.ABC):
@@ -129,13 +147,14 @@ def merged(*parts: Found) -> Found:
     examples: dict[str, str] = {}
     notes: list[Note] = []
     for part in parts:
-        doubled = sorted(set(part.origins) & set(origins))
+        doubled = set(part.origins) & set(origins)
         notes += part.notes
-        notes += [_doubled_note(name, origins[name], part.origins[name]) for name in doubled]
-        series |= {name: value for name, value in part.series.items() if name not in doubled}
-        results |= {name: value for name, value in part.results.items() if name not in doubled}
-        examples |= {name: value for name, value in part.examples.items() if name not in doubled}
-        origins |= {name: value for name, value in part.origins.items() if name not in doubled}
+        notes += [_doubled_note(name, origins[name], part.origins[name]) for name in sorted(doubled)]
+        new = part.without(doubled)
+        series |= new.series
+        results |= new.results
+        examples |= new.examples
+        origins |= new.origins
     return Found(series, results, origins, examples, tuple(notes))
 
 
@@ -260,6 +279,20 @@ def _file_sources(sources: Sources) -> list[AbstractSource]:
     return [DataFiles(sources), EventFiles(sources)]
 
 
+def _read_by(source: AbstractSource, working_folder: Path, since_unix: float, *, whole: bool) -> Found | None:
+    """What a source found, if it is what the promise says: else it would fail the run that it reads. None: nothing."""
+    found: object = finished(source, working_folder, since_unix, whole=whole)
+    if found is None:
+        return None
+    if not isinstance(found, Found):
+        raise TypeError(f"it gave {type(found).__name__}, and a Found is allowed")
+    given: Mapping[str, object] = found.series
+    for name, series in given.items():
+        if not isinstance(series, Series):
+            raise TypeError(f"the metric {name!r} is {type(series).__name__}, and a Series is allowed")
+    return found
+
+
 class _Guarded:
     """A source that isorun did not write: no training and no study ends because of it."""
 
@@ -274,7 +307,7 @@ class _Guarded:
 
     def finish(self, working_folder: Path, since_unix: float, *, whole: bool) -> Found:
         source = self._source
-        found = None if source is None else self._asked(finished, source, working_folder, since_unix, whole=whole)
+        found = None if source is None else self._asked(_read_by, source, working_folder, since_unix, whole=whole)
         if found is not None:
             return found
         why = self._failure or "it gave nothing"
@@ -351,7 +384,9 @@ class PrintedJobs:
         if not self._in_turn:
             why = "their lines cannot be told apart, and were not read for metrics"
             return written, Found(notes=(Note(note.code, f"{note.message}; as they run side by side, {why}"),))
-        parts = [_of_job(part, job) for (_, part), job in zip(found, self._jobs, strict=True)]
+        parts = [
+            part.renamed(functools.partial(_of_job, job=job)) for (_, part), job in zip(found, self._jobs, strict=True)
+        ]
         return written, replace(merged(*parts), notes=(note, *(one for part in parts for one in part.notes)))
 
 
@@ -359,11 +394,8 @@ _IN_TURN: Final = re.compile(r"\[HYDRA\]\s*Launching \d+ jobs locally")
 _JOB: Final = re.compile(r"\[HYDRA\]\s*#(\d+) : (.*)")
 
 
-def _of_job(found: Found, job: str) -> Found:
-    def named(values: Mapping[str, Any]) -> dict[str, Any]:
-        return {f"{name}@{job}": value for name, value in values.items()}
-
-    return Found(named(found.series), named(found.results), named(found.origins), named(found.examples), found.notes)
+def _of_job(name: str, job: str) -> str:
+    return f"{name}@{job}"
 
 
 _MOST_ENTRIES: Final = 20_000
@@ -383,6 +415,11 @@ _OF_A_STORE: Final = "claims.lock"
 def is_fresh(modified: float, since: float) -> bool:
     """Whether a file was changed since. Clocks of file systems are coarse: some give whole seconds, ours some ms."""
     return modified >= (math.floor(since) if modified.is_integer() else since - 0.02)
+
+
+def may_hold_metrics(name: str) -> bool:
+    """Whether a file may, by its name: what is none of these is not opened, model files above all."""
+    return name.endswith(_MAY_HOLD_METRICS) or "tfevents" in name
 
 
 def files_written(folder: Path, since: float, leave_out: Path | None = None) -> list[Path]:
@@ -417,7 +454,7 @@ def _written_in(place: str, since: float) -> tuple[list[str], list[tuple[str, bo
         with os.scandir(place) as entries:
             for seen, entry in enumerate(itertools.islice(entries, _MOST_OF_A_FOLDER), start=1):  # noqa: B007
                 name = entry.name
-                may_hold = of_mlflow or name.endswith(_MAY_HOLD_METRICS) or "tfevents" in name
+                may_hold = of_mlflow or may_hold_metrics(name)
                 if may_hold and entry.is_file(follow_symlinks=False):
                     if len(files) < _MOST_WRITTEN_OF_A_FOLDER and is_fresh(_modified(entry), since):
                         files.append(entry.path)

@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,23 @@ from isorun.sources.rows import UNCLEAR_COMMA, has_unclear_comma, is_metric, rea
 from isorun.study.records import Note, Series
 
 __all__ = [
+    "EVENTS",
     "LARGEST_FILE",
+    "LOG",
+    "MLFLOW",
     "MOST_ROWS",
+    "OBJECTS",
+    "SQLITE",
+    "TABLE",
+    "TEXT",
+    "WANDB",
     "Columns",
     "DataFiles",
     "EventFiles",
     "FileRead",
     "begins_again",
     "counts",
+    "file_form",
     "read_data_file",
     "read_data_text",
     "reader_of",
@@ -92,7 +102,7 @@ def _read_pattern(pattern: str, run: _Run) -> Found:
     fresh = [path for path in paths if _is_fresh(path, run.since)]
     if not fresh:
         return Found(notes=(_nothing_note("files", pattern, paths),))
-    if all("tfevents" in path.name for path in fresh):
+    if all(file_form(path) == EVENTS for path in fresh):
         return _read_event_files(fresh, run.folder, run.since)
     parts = [_read_one(path, run) for path in fresh]
     return merged(*(_told_apart(parts, fresh, run.folder) if len(parts) > 1 else parts))
@@ -108,21 +118,39 @@ def _read_one(path: Path, run: _Run) -> Found:
 
 def reader_of(path: Path) -> Reader | None:
     """What reads files that are neither text of rows nor a table, by the name; None for those that are."""
-    form = _FORMS.get(path.suffix.lower(), "")
-    if not form and not _MLFLOW_METRIC.search(path.as_posix()):
+    form = file_form(path)
+    if form not in (WANDB, SQLITE, NOTEBOOK, MLFLOW):
         return None
     from isorun.sources import trackers  # noqa: PLC0415  only where there is such a file
 
     readers: dict[str, Reader] = {
-        "wandb": trackers.read_wandb,
-        "sqlite": trackers.read_database,
-        "notebook": trackers.read_notebook,
+        WANDB: trackers.read_wandb,
+        SQLITE: trackers.read_database,
+        NOTEBOOK: trackers.read_notebook,
+        MLFLOW: trackers.read_mlflow_metric,
     }
-    return readers.get(form, trackers.read_mlflow_metric)
+    return readers[form]
 
 
-_FORMS = {".wandb": "wandb", ".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".ipynb": "notebook"}
+TABLE, OBJECT, OBJECTS, LOG, TEXT = "CSV", "JSON", "JSON lines", "log", "text"
+EVENTS, MLFLOW, WANDB, SQLITE, NOTEBOOK = "TensorBoard", "MLflow", "W&B", "SQLite", "notebook"
+_FORMS = {
+    **dict.fromkeys((".csv", ".tsv"), TABLE),
+    **dict.fromkeys((".jsonl", ".ndjson"), OBJECTS),
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), SQLITE),
+    ".json": OBJECT,
+    ".log": LOG,
+    ".wandb": WANDB,
+    ".ipynb": NOTEBOOK,
+}
 _MLFLOW_METRIC = re.compile(r"/[0-9a-f]{32}/metrics/")
+
+
+def file_form(path: Path) -> str:
+    """What a file is read as, by its name; a text of which nothing is known where that does not say."""
+    if "tfevents" in path.name:
+        return EVENTS
+    return MLFLOW if _MLFLOW_METRIC.search(path.as_posix()) else _FORMS.get(path.suffix.lower(), TEXT)
 
 
 def _read_folders(pattern: str, folder: Path, since: float) -> Found:
@@ -181,28 +209,16 @@ def _told_apart(parts: list[Found], paths: list[Path], folder: Path) -> list[Fou
         for name in part.origins:
             counts[name] = counts.get(name, 0) + 1
     doubled = {name for name, count in counts.items() if count > 1}
-    return [
-        _prefixed(part, doubled, _shown(path.with_suffix(""), folder)) for part, path in zip(parts, paths, strict=True)
-    ]
+    prefixes = [_shown(path.with_suffix(""), folder) for path in paths]
 
-
-def _prefixed(part: Found, doubled: set[str], prefix: str) -> Found:
-    def rename(name: str) -> str:
+    def prefixed(name: str, prefix: str) -> str:
         return f"{prefix}/{name}" if name in doubled else name
 
-    return Found(
-        {rename(name): series for name, series in part.series.items()},
-        {rename(name): value for name, value in part.results.items()},
-        {rename(name): origin for name, origin in part.origins.items()},
-        {rename(name): example for name, example in part.examples.items()},
-        part.notes,
-    )
+    return [part.renamed(partial(prefixed, prefix=prefix)) for part, prefix in zip(parts, prefixes, strict=True)]
 
 
 LARGEST_FILE = 256 * 1024 * 1024
 MOST_ROWS = 1_000_000
-_TABLE_SUFFIXES = frozenset([".csv", ".tsv"])
-_LINES_SUFFIXES = frozenset([".jsonl", ".ndjson"])
 
 
 def read_data_file(path: Path, file: FileRead) -> Found:
@@ -213,16 +229,16 @@ def read_data_file(path: Path, file: FileRead) -> Found:
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
         return _noted("files.unreadable", f"{file.shown} cannot be read: {error.strerror or error}")
-    return read_data_text(text, path.suffix.lower(), file)
+    return read_data_text(text, file_form(path), file)
 
 
-def read_data_text(text: str, suffix: str, file: FileRead) -> Found:
-    """The metrics in a text that is JSON, JSON lines or CSV."""
+def read_data_text(text: str, form: str, file: FileRead) -> Found:
+    """The metrics in a text that is JSON, JSON lines or CSV; its first character says which where its form does not."""
     if not text.strip():
         return _noted("files.empty", f"{file.shown} is empty")
-    if suffix in _TABLE_SUFFIXES or (suffix not in _LINES_SUFFIXES and text.lstrip()[0] not in "{["):
+    if form == TABLE or (form != OBJECTS and text.lstrip()[0] not in "{["):
         return _read_table(text, file)
-    if suffix not in _LINES_SUFFIXES:
+    if form != OBJECTS:
         try:
             return _read_json(json.loads(text), file)
         except (ValueError, RecursionError):
@@ -238,7 +254,8 @@ def _read_json(data: Any, file: FileRead) -> Found:
     if not isinstance(data, Mapping):
         return _noted("files.no-metrics", f"{shown} holds a single {type(data).__name__}, no named values")
     notes = []
-    scalars = {}
+    scalars: dict[str, Any] = {}
+    lists: dict[str, list[Any]] = {}
     if file.unasked and isinstance(data.get("log_history"), list):  # of transformers, beside settings
         data = {"log_history": data["log_history"]}
     for name, value in flattened(data):
@@ -247,7 +264,9 @@ def _read_json(data: Any, file: FileRead) -> Found:
         elif value and all(isinstance(item, Mapping) for item in value):
             notes += _add_objects(columns, value, shown)
         elif value and not any(isinstance(item, list | Mapping) for item in value):
-            columns.add_values(name, value)
+            lists[name] = value[:MOST_ROWS]
+            notes += _limit_note(len(value), shown)
+    _add_lists(columns, lists)
     columns.add_row(1, scalars)
     return _with_notes(columns.found(always_results=True), notes)
 
@@ -261,6 +280,22 @@ def _add_objects(columns: Columns, items: list[Any], shown: str) -> list[Note]:
             others += 1
     notes = [Note("files.not-a-row", f"{shown}: {others} entries are no objects; left out")] if others else []
     return notes + _limit_note(len(items), shown)
+
+
+def _add_lists(columns: Columns, lists: Mapping[str, list[Any]]) -> None:
+    """Lists of one length in one object, of which one counts, are the columns of a table; any other counts itself."""
+    tables: dict[tuple[str, int], dict[str, list[Any]]] = {}
+    for name, values in lists.items():
+        group, slash, last = name.rpartition("/")
+        clock = f"{group}{slash}epoch" if last.lower() == "epochs" else name  # of a list it is no number of epochs
+        tables.setdefault((group, len(values)), {})[clock] = values
+    for table in tables.values():
+        if any(map(counts, table)):
+            for cells in zip(*table.values(), strict=True):
+                columns.add_row(1, dict(zip(table, cells, strict=True)))
+        else:
+            for name, values in table.items():
+                columns.add_values(name, values)
 
 
 def _read_json_lines(text: str, file: FileRead) -> Found:

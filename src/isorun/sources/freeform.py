@@ -19,18 +19,18 @@ Accuracy for class: plane is 55.4 %                        accuracy[plane]
 0:<tab>learn: 0.90<tab>test: 0.94<tab>total: 52.7ms        learn, test, at round 0
 Training loss (for 1 batch) at step 40: 0.5                train_loss, at step 40
 
-What surrounds a message in a log line (colours, cursor movements, dates, levels, the names of loggers) is taken off
-first, and lines that tell what was set are known by their words.
+What surrounds a message in a log line was taken off before (`messages`), and lines that tell what was set are known by
+their words (`settings`).
 """
 
 from __future__ import annotations
 
 import enum
 import functools
-import itertools
 import re
 from dataclasses import dataclass, replace
 
+from isorun.sources.messages import UNREADABLE, plain
 from isorun.sources.rows import (
     COUNT,
     EPOCH,
@@ -63,23 +63,11 @@ __all__ = [
     "Label",
     "Role",
     "SplitSection",
-    "is_about_loading",
-    "is_about_settings",
-    "is_an_aim",
-    "is_text",
     "label_of",
-    "lists_settings",
     "may_be_a_sentence",
-    "message_of",
-    "names_settings",
-    "number_in_front",
-    "plain",
-    "process_of",
     "read_catboost",
     "read_sentence",
     "read_text",
-    "without_files",
-    "without_reprs",
 ]
 
 # "max_epoch: 50" and "of max_iter: 4" tell how long it will go on, not where it is.
@@ -96,7 +84,7 @@ _LAYER = re.compile(r"(?:^|[^a-z])layer[\s:=#\[(]*$")
 _OVER_EPOCH = re.compile(r"(?<!\s)\s+(?:over|per)\s+(?:the\s+)?epoch\s*(?=[:=]\s*$)", re.IGNORECASE)
 _SEPARATOR = re.compile(r"(?<!\s)\s*+(?:\bis\s*+(?=[:=-]))?(?P<sign>[:=]|-+>|=+>|\bis\b)?(?P<space>\s*+)[\"']?$")
 _DETERMINATION = re.compile(r"\bcoefficient of determination\b", re.IGNORECASE)
-_ABBREVIATION = re.compile(r"\b(adj|val|trn|eval|avg)\.(?= )", re.IGNORECASE)
+_ABBREVIATION = re.compile(r"\b(adj|train|val|valid|test|trn|eval|avg)\.(?= )", re.IGNORECASE)
 _AVERAGE = re.compile(r"(?<!\s)\s*\((micro|macro|weighted|samples)(?: avg)?\)\s*$", re.IGNORECASE)
 _PERCENT_UNIT = re.compile(r"(?<!\s)\s*[(\[]\s*(?:%|in %|percent)\s*[)\]]\s*$")
 _BREAK = re.compile(r"[,;|(){}\[\]\"'<>│┃┆•·*#\t!?]|\s[-–—]+\s|^[-–—]+\s|[:=]|\s{2,}|\.\s|[━─█▏▎▍▌▋▊▉╸╺]+|\.{4,}")
@@ -111,11 +99,21 @@ _SAID_OF_IT = re.compile(
     re.IGNORECASE,
 )
 _OPTION = re.compile(r"(?<!\S)--[A-Za-z][\w-]*$")  # "--loss 0.3": what a command was given
+# All that stands before the number of a line, where that is words alone: print("Robust accuracy", 0.4).
+_PHRASE = re.compile(r"[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,3} $")
+_MAY_BE_OPTION = re.compile(r"(?<!\S)-[A-Za-z]\w*$")  # "-loss 0.3": so it may be, or an item of a list
+# "baseline accuracy 0.8", "the paper reports accuracy 0.96", "target accuracy 0.95": words that no name keeps.
+_OF_ANOTHER = re.compile(
+    r"\b(?:papers?|reports|reported|published|literature|sota|baselines?|chance|previous(?:ly)?|prior|target|goal|desired"
+    r"|required)\b",
+    re.IGNORECASE,
+)
+_WHY_OF_ANOTHER = "it may be said of something else than this training"
+_WHY_OPTION = "it may be an option of a command"
 _WORD = re.compile(r"[^\W\d_]\w*")
 _MOST_WORDS = 4
 _WHOLE_BAR = 100
 _BAR_ENDS = tuple("━─█╸╺")
-_UNREADABLE = "\ufffd"
 
 
 class Role(enum.Enum):
@@ -140,7 +138,8 @@ class Label:
     percent: the text says that the number is a percentage. tight: a colon stands right before the number ("gpu:0").
     plural_epochs: the text is a bar's description that counts epochs ("Epochs: 40%|"). unread: a metric that the text
     names, but not in words right before the number ("RMSE on the held-out part of (b): 0.3"). ends_in_bar: what was
-    drawn of a bar stands right before the number ("━━━━ 40%").
+    drawn of a bar stands right before the number ("━━━━ 40%"). doubt: why it may be no value of this training, which
+    counts where the line names no epoch and no step.
     """
 
     role: Role
@@ -153,6 +152,7 @@ class Label:
     unread: str = ""
     ends_in_bar: bool = False
     only_percent: bool = False
+    doubt: str = ""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -192,7 +192,9 @@ def _named(text: str, split: str) -> Label:
     chunk = _BREAK.split(without_unit.strip().strip("\"'"))[-1]
     if _SAID_OF_IT.search(chunk) or (sign in {"", "="} and _OPTION.search(chunk)):
         return Label(Role.NOTHING, split=split)
-    words = _words(chunk, separated=bool(sign))
+    doubt = _doubt(chunk, sign)
+    is_phrase = not doubt and _PHRASE.match(text) is not None
+    words = _words(chunk, separated=bool(sign) or is_phrase)
     if not words or all(word.lower() in SPLITS for word in words):
         counts_epochs = _EPOCHS.search(text.lower()) is not None
         unread = next(filter(is_metric, _WORD.findall(body.lower())), "") if sign in {":", "="} else ""
@@ -211,7 +213,14 @@ def _named(text: str, split: str) -> Label:
         percent=average is None and without_unit != body,
         tight=sign == ":" and not separator["space"],
         plural_epochs=_EPOCHS.search(text.lower()) is not None,
+        doubt=doubt,
     )
+
+
+def _doubt(chunk: str, sign: str) -> str:
+    if sign in {"", "="} and _MAY_BE_OPTION.search(chunk):
+        return _WHY_OPTION
+    return _WHY_OF_ANOTHER if not sign and _OF_ANOTHER.search(chunk) else ""
 
 
 def _role(name: str, sign: str) -> Role:
@@ -250,7 +259,7 @@ def _words(chunk: str, *, separated: bool) -> list[str]:
 
 
 def _starts_a_name(word: str) -> bool:
-    is_text = (word[0].isalpha() or word[0] == "_") and _UNREADABLE not in word
+    is_text = (word[0].isalpha() or word[0] == "_") and UNREADABLE not in word
     return is_text and not word.endswith((".py", ".log", ".txt", ".json", ".csv", ".pt"))
 
 
@@ -269,6 +278,7 @@ _GOES_ON = re.compile(
 # After a whole number: groups of a larger one ("1 234", "1'234"), or a sum ("1 - err = 0.8").
 _GROUPS = re.compile(r"[ '’\u00a0\u2009\u202f]\d{3}(?!\d)")
 _SUM = re.compile(r"\s*[-+*]\s*[A-Za-z_]\w*\s*=")
+_SUM_WITH_RESULT = re.compile(r"\s?[+*×]\s?\d[\d.]*\s?=\s?[-\d]")  # "DECODE: 96+964 = 1002"
 # "loss = 0.5 * mse", "loss = 0.3 + 0.5": how it is computed. Behind a colon boosters print a mean + deviation.
 _FORMULA = re.compile(r"\s?(?:[*×]\s?[A-Za-z_]|\+\s?[\d.])")
 _MOST_BEFORE_GROUPS = 3
@@ -283,6 +293,8 @@ _BRACKETS_IN_NAME = re.compile(
     r"(?<=[A-Za-z])(?:@\[\s*(?:IoU=)?(?P<limits>[\d.]+(?:\s?[:-]\s?[\d.]+)?)|\[(?P<range>0?\.\d+[:-]0?\.\d+))\s*\]",
     re.IGNORECASE,
 )
+# "avg. loss [9501-10000]: 576.8", "Avg loss (last 100 iter): 634.1": over which steps it was taken.
+_STEPS_IN_NAME = re.compile(r"(?<=[A-Za-z]) (?:\[\d{1,9}-\d{1,9}\]|\(last \d{1,9} [A-Za-z]{1,12}\))(?=:)")
 
 
 def read_text(line: str, *, split: str = "", epochs_are_named: bool = False) -> Row:
@@ -294,6 +306,8 @@ def read_text(line: str, *, split: str = "", epochs_are_named: bool = False) -> 
         line = _TOP_IN_NAME.sub("-", line)
     if "@" in line or "[." in line or "[0." in line:
         line = _RANGE_IN_NAME.sub(r"\g<start>-", _BRACKETS_IN_NAME.sub(_without_brackets, line))
+    if "]:" in line or "):" in line:
+        line = _STEPS_IN_NAME.sub(lambda found: " " * len(found[0]), line)
     reader = _Reader(line, split, epochs_are_named)
     end = 0
     numbers = []
@@ -444,6 +458,8 @@ class _Reader:
         after_sum, self._after_sum = self._after_sum, False
         if after_sum:
             return _IN_SUM
+        if label.doubt and label.role is Role.METRIC and not (self._row.has_clock or self._row.total):
+            return label.doubt
         if _GOES_ON.match(self._line, token.end()):
             return _SEVERAL
         if whole and label.form == _form("") and _NUMBERED.match(self._line, token.end()):
@@ -452,6 +468,8 @@ class _Reader:
             self._after_sum = True
             return _IN_SUM
         if label.form == _form("=") and _FORMULA.match(self._line, token.end()):
+            return _IN_SUM
+        if label.role is Role.METRIC and _SUM_WITH_RESULT.match(self._line, token.end()):
             return _IN_SUM
         if whole and len(written) <= _MOST_BEFORE_GROUPS and _GROUPS.match(self._line, token.end()):
             return _SEVERAL
@@ -551,6 +569,8 @@ def read_sentence(line: str) -> Row | None:
     is_a_code = name.endswith("error") and found["value"].isdigit()
     if value is None or is_a_code:
         return _read_at_a_step(line)
+    if found.re is _ABOUT and _OF_ANOTHER.search(line, 0, found.start("value")):
+        return Row(left_out=[LeftOut(name, _WHY_OF_ANOTHER)], by_value=True)
     is_percent = "%" in found["value"]
     values = [MetricValue(name, value, "sentence" + ("%" if is_percent else ""), is_percent)]
     epoch = _EPOCH_TOLD.search(line, 0, found.start("value"))
@@ -593,171 +613,31 @@ def read_catboost(line: str) -> Row | None:
     return Row(values, step=float(found["round"]))
 
 
-# Colours and cursor movements, then titles and links (a text up to its end mark), then single characters.
-_CONTROL = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
-)
-_LEVEL = re.compile(
-    r"""^[^{}=]{0,80}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL)\b[\])]*\s*
-        (?:[|:\-]\s*)?
-        (?:\[?[\w.<>]+(?::[\w.<>]+)*\]?(?:\s+[-|]\s+|\]\s*:?\s*|:(?=[A-Za-z_{\[])))?""",
-    re.VERBOSE,
-)
-_ABSL = re.compile(r"^[IWEF]\d{4} [\d:.]+\s+\d+ [\w./-]+:\d+\] ")
-_RANK = re.compile(
-    r"^\s*(?:\([\w.:-]+ pid=\d+(?:, ip=[\d.]+)?\)|\[(?:rank|default)\s?\d+\]:?|\[\d+,\d+\]<std(?:out|err)>:)\s*"
-)
-# What says which of several processes a line is from; "rank=10 rmse=0.9" says what was set.
-_PROCESS = re.compile(
-    r"""\s*\([\w.:-]+\ (?P<pid>pid=\d+)
-        |\s*\[\d+,(?P<tagged>\d+)\]<std
-        |\s*(?:rank|gpu|process|proc)\s?[:=\#]?\s?(?P<first>\d{1,4})(?=\s*[:,|]|\s+(?:epoch|step|iter)\b)
-        |.{0,60}?[\[(](?:rank|default|gpu|process|proc)\s?[:=\#]?\s?(?P<bracketed>\d{1,4})[\])]""",
-    re.VERBOSE | re.IGNORECASE,
-)
-# What `srun -l` and `mpirun` put before each line, and programs before theirs: a rank, or a count.
-_IN_FRONT = re.compile(r"\[(\d{1,4})\]:? (?=\S)|(\d{1,4}): (?=\S)")
-_PROCESS_WORDS = ("ank", "pid=", "default", "gpu", "GPU", "roc", "<std")
-_DAY_AND_LOGGER = re.compile(r"^\[\d\d/\d\d \d\d:\d\d:\d\d [\w.]+\]:?\s*")  # "[11/01 11:27:04 d2.utils.events]: "
-_DATED_LOGGER = re.compile(r"^\[?\d{4}-\d\d-\d\d[ T][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?\s*(?:[-|]\s+)?(?:[\w.]+\s+-\s+)?")
-
-_PREFIXES = (_LEVEL, _ABSL, _DATED_LOGGER, _DAY_AND_LOGGER)
-_PREFIX_STARTS = frozenset("[( TDINWECF")
-_TEXT_PER_NOISE = 8
-_DATE_SIGNS = frozenset("-/:.")
-
-
-def plain(line: str) -> str:
-    """The line without colour codes, backspaces and other control characters (tabs stay)."""
-    return line if line.isprintable() else _CONTROL.sub("", line)
-
-
-def is_text(line: str) -> bool:
-    """Whether a line is text: bytes of something else have control characters and much that is no character at all."""
-    if _UNREADABLE not in line:
-        return True
-    controls = sum(character < " " and character not in "\t\b\x1b" for character in line)
-    return not controls or (line.count(_UNREADABLE) + controls) * _TEXT_PER_NOISE < len(line)
-
-
-def message_of(line: str) -> str:
-    """The message of a log line, without date, level, logger, process or rank; other lines as they are."""
-    if not _may_have_a_prefix(line):
-        return line
-    line = _RANK.sub("", line, count=1) if line[:1] in "([" or "pid=" in line[:40] else line
-    for prefix in _PREFIXES:
-        if (found := prefix.match(line)) is not None:
-            return line[found.end() :]
-    return line
-
-
-def process_of(line: str) -> str:
-    """Which of several processes says that it printed the line: its rank ("0"), or "pid=7"; "" for most lines."""
-    if not any(word in line for word in _PROCESS_WORDS):
-        return ""
-    found = _PROCESS.match(line)
-    return "" if found is None else next(filter(None, found.groups()), "").lstrip("0") or "0"
-
-
-def number_in_front(line: str) -> tuple[int, str] | None:
-    """The number before all else on a line, and the text after it ("[1] epoch 3", "1: epoch 3"); None without one."""
-    if line[:1] != "[" and not line[:1].isdigit():
-        return None
-    found = _IN_FRONT.match(line)
-    return None if found is None else (int(found[1] or found[2]), line[found.end() :])
-
-
-# The name of a file says what was known when it was written, and often rounded.
-_FILE_END = re.compile(
-    r"\.(?:ckpt|pth?|pt2|bin|safetensors|h5|hdf5|keras|pkl|pickle|joblib|npz|npy|onnx|msgpack|params|pdparams|model|weights"
-    r"|tar|zip|json|csv|txt|log|png|jpg|pdf)(?![\w.=])"
-)
-
-
-def without_files(line: str) -> str:
-    """The line with blanks for names of files that have digits ("epoch=3-val_loss=0.46.ckpt"); all places stay."""
-    for found in _FILE_END.finditer(line):
-        start = max(line.rfind(sign, 0, found.start()) for sign in " \t\"'(`[<") + 1
-        if any(character.isdigit() for character in line[start : found.start()]):
-            line = f"{line[:start]}{' ' * (found.end() - start)}{line[found.end() :]}"
-    return line
-
-
-# "IntDistribution(high=32, low=2, step=1)", "<TrialState.COMPLETE: 1>": how Python shows an object; arrays are values.
-_REPR = re.compile(
-    r"(?<![\w.])(?:\w+\.)*+(?!\w{0,20}(?:Array|Tensor)\()(?P<kind>[A-Z]\w{0,80}+)\((?=[^()=]{0,200}=)"
-    r"|<[A-Z]\w*\.\w+: [^<>]{0,40}>"
-)
-_BRACKET = re.compile(r"[()]")
-_MOST_REPRS = 50
-_LONGEST_WITH_REPRS = 20_000
-_FIELD = re.compile(r"(?<![\w.])([A-Za-z_]\w*)=")
-_SET_UP = re.compile(
-    r"(?:Distribution|Trial|Study|Sampler|Pruner|Config|Configuration|Args|Arguments|Settings|Options|Params|Parameters|Space"
-    r"|Namespace|Classifier|Regressor|Regression|CV|Pipeline|Estimator|Optimizer|Scheduler|Callback|Stopping|Checkpoint)$"
-)
-
-
-def without_reprs(line: str) -> str:
-    """The line with blanks for objects shown as "Name(key=value, …)", whose fields were set; all places stay.
-
-    One that has a metric among its fields may be a result ("EvalOutput(loss=0.5)") and stays, unless its name is that
-    of settings; so does what is called after a metric or a moment: "Loss(train=0.5)", "Step(n=3)".
-    """
-    if "=" not in line or len(line) > _LONGEST_WITH_REPRS:
-        return line
-    end = 0
-    for found in itertools.islice(_REPR.finditer(line), _MOST_REPRS):
-        if found.start() < end or (found["kind"] or "a").isupper():  # "RMSE(val=0.5)" is no class
-            continue
-        if (kind := found["kind"]) is None:
-            stop = found.end()
-        else:
-            stop = _closed_at(line, found.end())
-            names = _FIELD.findall(line, found.end(), stop)
-            if not _SET_UP.search(kind) and (_names_a_value(kind) or any(map(is_metric, names))):
-                continue
-        line, end = f"{line[: found.start()]}{' ' * (stop - found.start())}{line[stop:]}", stop
-    return line
-
-
-def _names_a_value(kind: str) -> bool:
-    """Whether a word before brackets is no class but what the numbers in them are."""
-    lowered = kind.lower()
-    is_one_word = kind[1:] == lowered[1:]
-    return is_one_word and (
-        is_metric(lowered) or lowered in SPLITS or lowered in {"epoch", "step", "iter", "iteration"}
-    )
-
-
-def _closed_at(line: str, start: int) -> int:
-    """Where the bracket that was opened right before `start` is closed; the end of the line where it is not."""
-    depth = 1
-    for bracket in _BRACKET.finditer(line, start):
-        depth += 1 if bracket[0] == "(" else -1
-        if not depth:
-            return bracket.end()
-    return len(line)
-
-
 _BARE_HEADING = re.compile(r"[\s\-=*#>~_<\[(+|.:…─━═]*(?P<words>[A-Za-z]+(?: [A-Za-z]+){0,3})[\s\-=*#<>~_\])+|.…─━═]*$")
 _IN_HEADING = word_set(
     """set phase results result metrics performance on the data model running run start starting begin stage step loop
     in progress now split"""
 )
 _LONGEST_SECTION = 60
+_OF_AN_EPOCH = re.compile(r"\bepoch\b\W{0,3}\d{1,9}(?:\s?/\s?\d{1,9})?", re.IGNORECASE)
 
 
 class SplitSection:
     """The split of the data that a line by itself named ("Validation", "=== Test set ==="), for the lines below it.
 
-    It ends with the next heading, where the next epoch or step begins, and where lines are no longer indented.
+    It may name its epoch too ("[val] epoch: 1/15"). It ends with the next heading, where the next epoch or step begins,
+    and where lines are no longer indented.
     """
 
     def __init__(self) -> None:
         self.split = ""
         self._lines = 0
         self._is_indented = False
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether the heading itself is over."""
+        return self._lines > 0
 
     def end(self) -> None:
         """The lines that follow are of no section."""
@@ -777,68 +657,13 @@ class SplitSection:
 
 def _split_alone_in(line: str) -> str | None:
     """The split of the data that a line names and nothing else does; None for most lines."""
-    if len(line) > _LONGEST_SECTION or line[-1:].isdigit():
+    if len(line) > _LONGEST_SECTION:
+        return None
+    if "poch" in line or "POCH" in line:
+        line = _OF_AN_EPOCH.sub(" ", line, count=1)
+    if line[-1:].isdigit():
         return None
     found = _BARE_HEADING.match(plain(line))
     words = found["words"].lower().split() if found else []
     splits = [SPLITS[word] for word in words if word in SPLITS]
     return splits[-1] if splits and all(word in SPLITS or word in _IN_HEADING for word in words) else None
-
-
-def _may_have_a_prefix(line: str) -> bool:
-    """Whether the line starts like a date, a time, a bracket or a level; cheap, since it is asked for every line."""
-    first = line[:1]
-    return first in _PREFIX_STARTS or (first.isdigit() and (line[4:5] in _DATE_SIGNS or line[2:3] in _DATE_SIGNS))
-
-
-_SETTINGS = re.compile(r"\s*(?:\w*Namespace|\w*Config|\w*Arguments|args|hparams|params|parameters)\b\s*[:=]?\s*[({]")
-# What was set, or what a training starts from; before it has begun this is no result of it.
-_ABOUT_SETTINGS = re.compile(
-    r"""\s*(?:[=\-]+>\s*)?(?:the\s+|using\s+|run\s+|training\s+|model\s+)?
-        (?:(?:config(?:uration)?|args|arguments|hyper-?\s?param(?:eter)?s|hparams|settings|options|flags)\s*[:=]
-          |(?P<loading>loading|loaded|resuming|resumed|restoring|restored)\b)""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_SETTING_KEY = re.compile(
-    r"""['"](?:lr|learning_rate|batch_size|seed|(?:num_|max_|n_)?(?:epochs|steps|iters)|weight_decay|momentum|optimizer
-        |num_workers|dropout|device|hidden_(?:size|dim)|warmup_steps)['"]\s*:""",
-    re.VERBOSE,
-)
-_ASSIGNED = re.compile(
-    r"(?<![\w.])(?:lr|learning_rate|batch(?:_size)?|bs|seed|(?:n_|num_|max_)?epochs|weight_decay|wd|momentum|optimizer"
-    r"|dropout|hidden(?:_size|_dim)?)=",
-    re.IGNORECASE,
-)
-_KEYS_AT_LEAST = 2
-_AIM = re.compile(r"(?:target|goal|desired|required)[_\- ]|[\w.\- ]+[_\- ](?:goal|target)$", re.IGNORECASE)
-_SET = re.compile(r"=(?:True|False|None)\b")
-_SETTINGS_AT_LEAST = 3
-
-
-def lists_settings(line: str) -> bool:
-    """Whether the line prints what was set ("amp=False, augment=False, iou=0.7, save=True"), not what came out."""
-    return bool(_SETTINGS.match(line)) or ("=" in line and len(_SET.findall(line)) >= _SETTINGS_AT_LEAST)
-
-
-def is_about_settings(line: str, row: Row) -> bool:
-    """Whether a line tells what was set or loaded; an object does by two keys that only settings have, or by an aim."""
-    if _ABOUT_SETTINGS.match(message_of(line)) or names_settings(line) or all(is_an_aim(v.name) for v in row.values):
-        return True
-    keys = len(_SETTING_KEY.findall(line)) if "{" in line else 0
-    return keys >= _KEYS_AT_LEAST or (keys > 0 and any(is_an_aim(value.name) for value in row.values))
-
-
-def is_about_loading(line: str) -> bool:
-    """Whether a line tells what another training left ("=> loaded checkpoint (epoch 5, best_acc 0.88)")."""
-    found = _ABOUT_SETTINGS.match(message_of(line))
-    return found is not None and found["loading"] is not None
-
-
-def names_settings(line: str) -> bool:
-    """Whether two names of a line are those of settings, and no bracket says whose ("lr=0.1 acc=0.9 batch=32")."""
-    return "{" not in line and len(_ASSIGNED.findall(line)) >= _KEYS_AT_LEAST
-
-
-def is_an_aim(name: str) -> bool:
-    """Whether a name says what is to be reached, which no training gave."""
-    return _AIM.match(name) is not None

@@ -13,22 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isorun.sources import AbstractSource, Found
-from isorun.sources.freeform import (
-    SplitSection,
-    is_about_loading,
-    is_about_settings,
-    is_an_aim,
+from isorun.sources.freeform import SplitSection, may_be_a_sentence, read_catboost, read_sentence, read_text
+from isorun.sources.messages import (
+    UNREADABLE,
     is_text,
-    lists_settings,
-    may_be_a_sentence,
     message_of,
-    names_settings,
     number_in_front,
     plain,
     process_of,
-    read_catboost,
-    read_sentence,
-    read_text,
     without_files,
     without_reprs,
 )
@@ -41,6 +33,14 @@ from isorun.sources.rows import (
     line_shape,
     split_in,
     unwrapped,
+)
+from isorun.sources.settings import (
+    SettingsBlock,
+    is_about_loading,
+    is_about_settings,
+    is_an_aim,
+    lists_settings,
+    names_settings,
 )
 from isorun.sources.tables import Tables, may_head_a_table
 from isorun.sources.timeline import BESIDE_SETTINGS, SEVERAL_PROCESSES, Ranks, Timeline
@@ -64,7 +64,6 @@ LONGEST_TEMPLATE = 500
 MOST_SHAPES = 2_000
 
 _DIGIT = re.compile(r"[0-9]")
-_UNREADABLE = "\ufffd"
 _COLOURED = b"\xff"
 """In front of the shape of what a line shows that has more than that in it; no text has this byte."""
 _WORDS = (
@@ -99,6 +98,8 @@ class LineMetrics(AbstractSource):
         self._epochs_are_named = False
         self._looks_back = False
         self._wrapped: list[str] = []
+        self._block: SettingsBlock | None = SettingsBlock()
+        self._of_block: list[tuple[Row, float, str]] = []
         self._held: list[tuple[Row, float, str]] = []
         self._processes: dict[str, str] = {}
         self._ranks = Ranks()
@@ -180,6 +181,8 @@ class LineMetrics(AbstractSource):
             self._read(whole, seconds)
 
     def _feed_itself(self, line: str, seconds: float, shape: bytes) -> None:
+        if self._block is not None:
+            self._follow_settings(self._block, plain(line[:LONGEST_LINE]))
         if (self._wrapped or "━" in line) and self._belongs_to_a_wrapped_bar(line, seconds):
             return
         if self._objects is not None and self._objects.open and self._goes_on_with(self._objects, line, seconds):
@@ -287,9 +290,29 @@ class LineMetrics(AbstractSource):
             row = self._timeline.looking_back(row)
         self._epochs_are_named = self._epochs_are_named or (row.epoch is not None and "poch" in line)
         self._timeline.add(row, seconds, row.lines or line, "stdout")
+        if self._block is not None and row.has_clock:
+            self._block = None
+        elif self._block is not None and self._block.open and row.values:
+            row.by_value = True  # the same line is read otherwise where the training has begun
+            self._of_block.append((Row(row.values), seconds, line))
         self._heading = self._heading_after(line, row)
         self._last_split = row.split if row.values else self._last_split
         return row
+
+    def _follow_settings(self, block: SettingsBlock, line: str) -> None:
+        """Look whether a block of lines tells what was set; what was read of it until now is taken back then."""
+        if not block.open and self._timeline.has_begun:
+            self._block = None
+            return
+        if block.follow(line):  # settings are told once: these are results, a block for each
+            self._release_held()
+            self._block = None
+        elif block.was_set:
+            self._timeline.take_back({value.name for row, _, _ in self._of_block for value in row.values})
+            for row, seconds, shown in self._of_block:
+                self._hold(row, seconds, shown)
+        if not block.open or block.was_set:
+            self._of_block = []
 
     def _tell_apart(self, row: Row, process: str) -> None:
         """Keep what another process printed under the same name apart: a rank is named; a pid says nothing."""
@@ -317,22 +340,27 @@ class LineMetrics(AbstractSource):
 
     def _holds_back(self, row: Row, seconds: float, line: str) -> bool:
         """Whether a row is one of settings: it counts only if the output has nothing else, what is aimed at never."""
-        if not row.values or self._timeline.has_begun or not is_about_settings(line, row):
+        if not row.values or self._timeline.has_begun:
+            return False
+        in_block = self._block is not None and self._block.was_set
+        if not in_block and not is_about_settings(line, row):
             return False
         if row.has_clock and not is_about_loading(line):
             return False
         beside_results = names_settings(line)
         if self._held and beside_results:  # settings are told once: these are results, a line for each setting
             return self._release_held()
-        row.values = [
-            value for value in row.values if not is_an_aim(value.name) and (beside_results or is_metric(value.name))
-        ]
+        row.values = [value for value in row.values if beside_results or is_metric(value.name)]
+        self._hold(row, seconds, line)
+        return True
+
+    def _hold(self, row: Row, seconds: float, line: str) -> None:
+        row.values = [value for value in row.values if not is_an_aim(value.name)]
         row.by_value = True  # the same line within the training says what came out
         if len(self._held) < MOST_HELD:
             self._held.append((row, seconds, line))
         left_out = [LeftOut(value.name, BESIDE_SETTINGS) for value in row.values if is_metric(value.name)]
         self._timeline.add(Row(left_out=left_out), seconds, line, "stdout")
-        return True
 
     def _release_held(self) -> bool:
         """Take the rows that were held back, which are no settings; False, as the next one is not, either."""
@@ -375,7 +403,7 @@ class LineMetrics(AbstractSource):
         goes_on = message.startswith((" * ", "* "))
         split = self._last_split if goes_on else self._heading or self._section.split
         row = read_text(message, split=split, epochs_are_named=self._epochs_are_named)
-        if row.has_clock and self._section.split and split == self._section.split:
+        if row.has_clock and self._section.has_lines and split == self._section.split != "":
             self._section.end()  # the training goes on
             row = read_text(message, epochs_are_named=self._epochs_are_named)
         row.shift(len(line) - len(message))
@@ -434,7 +462,7 @@ class LineMetrics(AbstractSource):
 
 def _is_known_by(shown: str) -> bool:
     """Whether a line with colours or backspaces is known by what it shows, as the bars of Keras are."""
-    return shown.isprintable() and _UNREADABLE not in shown
+    return shown.isprintable() and UNREADABLE not in shown
 
 
 def _may_begin_an_object(line: str) -> bool:

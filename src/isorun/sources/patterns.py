@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from isorun.errors import StudyError
-from isorun.sources.freeform import message_of, plain, without_reprs
+from isorun.sources.messages import message_of, plain, without_reprs
 from isorun.sources.rows import MetricValue, Row, is_never, keeps_no_prefix, read_number
 from isorun.study.records import Note
 
@@ -144,6 +144,11 @@ _TOLD = re.compile(
 )
 _NO_NAMES = frozenset(["is", "with", "of", "the", "a", "an", "and", "at", "for", "in", "on", "to", "trial"])
 _SPECIAL = re.compile(r"([\\.^$*+?{}\[\]|()])")
+_OF_SETTINGS = re.compile(
+    r"(?P<indent>\s*)(?:[a-z ]{1,20} )?(?:hyper-?)?"
+    r"(?:params|parameters|config|configuration|settings|arguments)\s?:\s*$",
+    re.IGNORECASE,
+)
 _LONGEST_TOLD = 500
 _MOST_WORDS = 4
 
@@ -151,10 +156,16 @@ _MOST_WORDS = 4
 def proposed_pattern(lines: Iterable[str]) -> str:
     """A pattern that reads the value of the last line that names a decimal number; "" where no line does.
 
-    It is made from that line, so that it reads what was printed there and not just any number.
+    It is made from that line, so that it reads what was printed there and not just any number. What is listed under
+    "Params:" was set, and is no result.
     """
     proposed = ""
+    settings_at = -1
     for line in lines:
+        if settings_at >= 0 and line.strip() and len(line) - len(line.lstrip()) > settings_at:
+            continue
+        heading = _OF_SETTINGS.match(line)
+        settings_at = -1 if heading is None else len(heading["indent"])
         found = _TOLD.search(message_of(without_reprs(plain(line[:_LONGEST_TOLD]))))
         name = _group_name(found["label"]) if found is not None else ""
         if found is not None and name:

@@ -63,7 +63,8 @@ def word_set(text: str) -> frozenset[str]:
 
 SPLITS: Final = {
     "train": "train", "training": "train", "trn": "train",
-    "val": "val", "valid": "val", "validation": "val", "validating": "val", "validate": "val", "dev": "val",
+    "val": "val", "valid": "val", "validation": "val", "validating": "val", "validate": "val", "vali": "val",
+    "dev": "val",
     "test": "test", "testing": "test",
     "eval": "eval", "evaluation": "eval", "evaluate": "eval", "evaluating": "eval",
 }  # fmt: skip
@@ -95,7 +96,7 @@ _WITH_COST: Final = frozenset(["cost", "total", "final", "best", "average", "mea
 _METRIC_ENDINGS: Final = ("loss", "acc", "accuracy", "error", "score", "perplexity", "precision", "recall", "auc")
 _QUALIFIERS: Final = word_set(
     """average avg mean median total overall final best running cross log macro micro weighted balanced binary
-    categorical squared absolute root set top ema mean-squared epoch"""
+    categorical squared absolute root set top ema mean-squared epoch max maximum min minimum highest lowest worst"""
 )
 VOCABULARY: Final = _METRICS | _QUALIFIERS | frozenset(SPLITS)
 _LEADING: Final = frozenset(["best", "final"])
@@ -131,7 +132,7 @@ _ENDS_A_SETTING: Final = frozenset(
 _ACCUMULATED: Final = frozenset(["grad", "gradient", "steps", "iters", "batches"])  # "acc_steps" are no accuracy
 _NO_PREFIX: Final = frozenset(["lr", "learning_rate", "lrate", "grad_norm", "gradnorm", "grad", "wd", "weight_decay"])
 _PARTS = re.compile(r"[^a-z0-9²]+")
-_ABBREVIATED: Final = frozenset(["val.", "trn.", "eval."])
+_ABBREVIATED: Final = frozenset(["train.", "trn.", "val.", "valid.", "test.", "eval."])
 _AROUND_TRAINING: Final = word_set("before after until since without prior")
 _WORDS = re.compile(r"[\w./\-]+")
 

@@ -53,6 +53,7 @@ _SPLIT_COLUMNS = word_set("split phase set mode subset")
 _OTHER_ROWS = word_set("seed fold trial run model name task dataset experiment method config configuration variant")
 _AFTER_TRAINING = frozenset(["eval", "test", "final"])
 _NO_VALUE = frozenset(["", "-", "--", "---", "—", "–", "n/a", "na", "none", "null", "...", "…", ".", "?", "x"])
+_IMPORT = re.compile(r"^\s*(?:from \S+ )?import \S")
 _STARTS_WITH_A_DIGIT = re.compile(r"(?<![\w.])[-+.]?\d")
 _MARKS = "*†‡"
 _DOES_NOT_FIT = "a row of its table does not fit the heading"
@@ -406,8 +407,11 @@ def _heading_over_index(line: str, before: str) -> _Heading | None:
 
 
 def _metric_columns(line: str) -> list[str]:
-    """The metrics that a line names as columns: two or more names with gaps or borders between them, and no number."""
-    if _STARTS_WITH_A_DIGIT.search(line):
+    """The metrics that a line names as columns: two or more names with gaps or borders between them, and no number.
+
+    A warning quotes the line of source that it is about: "  from sentence_transformers.losses import CosineLoss".
+    """
+    if _STARTS_WITH_A_DIGIT.search(line) or _IMPORT.match(line):
         return []
     cells = _boxed_cells(line) if _BORDER.search(line) else _phrases(line)
     names = [cell.text.replace(" ", "_") for cell in cells if cell.text]

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from isorun.sources import Found, merged
-from isorun.sources.freeform import plain
+from isorun.sources.messages import plain
 from isorun.sources.rows import EPOCH, SEVERAL_TRIALS, STEP, UNCLEAR_COMMA, LeftOut, MetricValue, Row, differ, has_split
 from isorun.sources.tables import CLASS_REPORT
 from isorun.study.records import Note, Numbers, Series
@@ -50,7 +51,7 @@ class SeenPoints:
     with_clock: whether the line of the last point named its epoch itself. set_aside: the step, time and value that such
     a line gave, where a line without an epoch has since given one. replaced: at how many moments that happened.
     changed: how often such a line gave another value, after_end: how often since the last line with its epoch; an equal
-    value replaces nothing.
+    value replaces nothing. retold: how often a line that names no epoch gave another value than the one before it.
     unnamed: how many points there were when the output first named an epoch, or a step where it names no epochs.
     followed_by: those that were named next after the last of them and after each later one. on_its_line: whether one of
     the later points stands beside its epoch or step. layer: the layer of a model that it was printed for.
@@ -63,7 +64,7 @@ class SeenPoints:
     steps: Numbers = field(default_factory=Numbers)
     seconds: Numbers = field(default_factory=Numbers)
     values: Numbers = field(default_factory=Numbers)
-    moment: int = -1
+    moment: float = -1
     last_row: int = 0
     final: bool = False
     cut: bool = False
@@ -79,6 +80,7 @@ class SeenPoints:
     replaced: int = 0
     changed: int = 0
     after_end: int = 0
+    retold: int = 0
     unnamed: int = 0
     followed_by: Numbers = field(default_factory=Numbers)
     on_its_line: bool = False
@@ -120,7 +122,7 @@ class SeenPoints:
         told_by, self.told_by = self.told_by, form
         return bool(self.without_step) and told_by != form and not differ(value, self.values[-1])
 
-    def put(self, moment: int, step: float | None, seconds: float, value: float, full: bool, *, clock: bool) -> bool:
+    def put(self, moment: float, step: float | None, seconds: float, value: float, full: bool, *, clock: bool) -> bool:
         """Add a point, or replace the last one when it is of the same moment or there is no room; whether added.
 
         full: there is no room for any further point. clock: the line says itself where in the training it stands.
@@ -130,10 +132,12 @@ class SeenPoints:
             self.cut = self.cut or moment != self.moment
             if clock != self.with_clock or self.set_aside is not None:
                 self._meet_without_clock(clock, is_another=differ(value, self.values[-1]))
+            elif not clock:
+                self.retold += differ(value, self.values[-1])
             self._replace_last(step, seconds, value)
             self.moment = moment
             return False
-        self.with_clock, self.set_aside = clock, None
+        self.with_clock, self.set_aside, self.retold = clock, None, 0
         after_all = self.steps[-1] + 1 if count else 0
         self.steps.append(after_all if step is None else step)
         self.without_step += step is None and not (self.table and count)  # a table's last row is after its epochs
@@ -241,6 +245,8 @@ class Timeline:
             clock = self._clock
             before = clock.moment
             clock.follow(row)
+            if clock.restarts and not self._points:
+                clock.restarts = 0  # a loop that only looked at the data went before
             if row.epoch is not None or row.step is not None:
                 self._last_clock_row = self._rows
                 if clock.moment != before:
@@ -287,6 +293,11 @@ class Timeline:
         if not row.values:
             row.epoch = row.step = None
         return row
+
+    def take_back(self, names: AbstractSet[str]) -> None:
+        """Forget metrics that were none after all; what the user's own patterns read of them stays."""
+        for name in [name for name in names if name in self._points and not self._points[name].by_user]:
+            self._count -= len(self._points.pop(name).values)
 
     @property
     def has_begun(self) -> bool:
@@ -374,6 +385,9 @@ class Timeline:
             self._count += points.put(moment, step, seconds, number, self._count >= MOST_POINTS_TOGETHER, clock=clock)
             points.last_row = self._rows
             points.final = final
+            points.retold = (
+                -1 if row.total or row.table else points.retold
+            )  # what follows a bar's running value is no other
             if points.fraction != fraction:
                 self._mixed.add(name)
 
@@ -401,10 +415,13 @@ class Timeline:
         self._points[beside] = self._points.pop(name)
         return name
 
-    def _moment_of(self, row: Row) -> tuple[int, float | None]:
-        """Moments of tables are negative, so that they never meet those of the clock; -1 stands for "none yet"."""
+    def _moment_of(self, row: Row) -> tuple[float, float | None]:
+        """Moments of tables are negative, so that they never meet those of the clock; -1 stands for "none yet".
+
+        Each epoch is one of its own, also a part of one: transformers tells 0.25, 0.5, 0.75.
+        """
         if row.table and row.epoch is not None:
-            return -2 - int(row.epoch), row.epoch
+            return -2 - row.epoch, row.epoch
         clock = self._clock
         now = clock.now
         if now is None and not row.total:
@@ -453,7 +470,11 @@ class Timeline:
             Note("stdout.scale", f"metric {name!r} was printed both as a percentage or count and as a plain number")
             for name in sorted(self._mixed)
         ]
-        notes += [note for name, item in items if (note := _note_on_moments(name, item)) is not None]
+        notes += [
+            note
+            for name, item in items
+            if (note := _note_on_moments(name, item, is_result=self._is_result(item))) is not None
+        ]
         if self._clock.restarts:
             message = (
                 f"the epochs began again {self._clock.restarts} times; their values follow each other in the series"
@@ -494,7 +515,7 @@ def _quoted(line: str) -> str:
     return " ".join(plain(line[:_LONGEST_QUOTED]).split())[:80]
 
 
-def _note_on_moments(name: str, item: SeenPoints) -> Note | None:
+def _note_on_moments(name: str, item: SeenPoints, *, is_result: bool) -> Note | None:
     """What is to be known where a metric was printed without an epoch, beside others or alone."""
     if item.without_step > 1:
         message = f"was printed {item.without_step} times without an epoch or step: taken for one training"
@@ -504,6 +525,10 @@ def _note_on_moments(name: str, item: SeenPoints) -> Note | None:
         return Note("stdout.replaced", f"metric {name!r} {message}")
     if item.after_end > 1:
         message = f"was printed with {item.after_end} other values after the last epoch: the last is its final one"
+        return Note("stdout.after-end", f"metric {name!r} {message}")
+    if item.retold > 0 and is_result:
+        others = "another value" if item.retold == 1 else f"{item.retold} other values"
+        message = f"was printed with {others} after the last epoch: the last is its final one"
         return Note("stdout.after-end", f"metric {name!r} {message}")
     return None
 
@@ -568,7 +593,7 @@ class Ranks:
         shared = {name for name in shared if not found.origins[name].startswith("pattern ")}
         if not shared:
             return found
-        left = _only(found, set(found.series) - shared)
+        left = found.without(shared)
         if not is_sure:
             names = ", ".join(sorted(shared)[:MOST_NAMES_IN_NOTE])
             return replace(
@@ -576,19 +601,12 @@ class Ranks:
             )
         notes = [note for note in left.notes if note.code != "stdout.restart"]
         notes += [note for note in parts[0].notes if note.code == "stdout.restart"]
-        apart = [
-            _only(part, shared & set(part.series), f"@rank{number}" * (number > 0)) for number, part in parts.items()
-        ]
+        apart = [part.only(shared).renamed(partial(_of_rank, number=number)) for number, part in parts.items()]
         return replace(merged(left, *apart), notes=tuple(notes))
 
 
-def _only(found: Found, names: AbstractSet[str], after: str = "") -> Found:
-    """What was found of some metrics, their names with something after them."""
-
-    def named(values: Mapping[str, Any]) -> dict[str, Any]:
-        return {f"{name}{after}": value for name, value in values.items() if name in names}
-
-    return Found(named(found.series), named(found.results), named(found.origins), named(found.examples), found.notes)
+def _of_rank(name: str, number: int) -> str:
+    return f"{name}@rank{number}" if number else name
 
 
 class Clock:

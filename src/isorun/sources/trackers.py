@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 from urllib.parse import quote
 
-from isorun.sources import Found
+from isorun.sources import Found, merged
 from isorun.sources.files import LARGEST_FILE, MOST_ROWS, Columns, FileRead
 from isorun.sources.objects import flattened
 from isorun.sources.tensorboard import MalformedMessage, TornRecord, fields
@@ -205,13 +205,8 @@ def _of_runs(rows: _Rows, file: FileRead) -> Found:
         Note("files.left-out", f"left out: {name}: {len(parts)} runs in {file.shown} have it, all of this training")
         for name in doubled
     ]
-    return Found(
-        {name: series for part in parts for name, series in part.series.items() if name not in doubled},
-        {},
-        {name: origin for part in parts for name, origin in part.origins.items() if name not in doubled},
-        {name: example for part in parts for name, example in part.examples.items() if name not in doubled},
-        (*notes, *(note for part in parts for note in part.notes)),
-    )
+    found = merged(*(part.without(doubled) for part in parts))
+    return replace(found, results={}, notes=(*notes, *found.notes))
 
 
 # Weights & Biases: records of protocol buffers in the framing of LevelDB's log, in blocks of 32 KiB.

@@ -13,16 +13,31 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from isorun.errors import said_by
 from isorun.sources import Found, is_plain_file, merged
-from isorun.sources.files import FileRead, begins_again, counts, read_data_text, reader_of
-from isorun.sources.freeform import is_an_aim
+from isorun.sources.files import (
+    EVENTS,
+    LOG,
+    MLFLOW,
+    OBJECTS,
+    SQLITE,
+    TABLE,
+    TEXT,
+    WANDB,
+    FileRead,
+    begins_again,
+    counts,
+    file_form,
+    read_data_text,
+    reader_of,
+)
 from isorun.sources.rows import is_metric, is_never
+from isorun.sources.settings import is_an_aim
 from isorun.study.records import Note, Series
 
 __all__ = ["Looked", "WrittenFile", "found_among", "look", "relied_on", "values_shown"]
@@ -55,23 +70,9 @@ _NUMBERED: Final = re.compile(r"\d+")
 _LONG_NUMBER: Final = re.compile(r"\d{6,}")
 _ROUNDING: Final = 1e-5
 _LINES_OF_ONE_ROW: Final = 2
-_T = TypeVar("_T")
 
 
-EVENTS: Final = "TensorBoard"
-_FORMS: Final = {
-    ".csv": "CSV",
-    ".tsv": "CSV",
-    ".json": "JSON",
-    ".jsonl": "JSON lines",
-    ".ndjson": "JSON lines",
-    ".ipynb": "notebook",
-    ".wandb": "W&B",
-    ".db": "SQLite",
-    ".sqlite": "SQLite",
-    ".sqlite3": "SQLite",
-}
-_TRACKERS: Final = frozenset([EVENTS, "MLflow", "W&B", "SQLite"])
+_TRACKERS: Final = frozenset([EVENTS, MLFLOW, WANDB, SQLITE])
 """Whoever writes these calls the values metrics himself; of a notebook they are found as in a training's output."""
 
 
@@ -120,17 +121,16 @@ def found_among(paths: Iterable[Path], run: Looked, own: Found) -> Found:
 
 def look(paths: Iterable[Path], run: Looked) -> list[WrittenFile]:
     """What files of a run hold; those without anything that may be a metric are left out."""
-    units = sorted(_units(paths).items(), key=lambda item: (_rank(item[0]), item[0]))
+    units = sorted(_units(paths).items(), key=lambda item: (_rank(*item), item[0]))
     left = _MOST_BYTES[not run.has_metrics]
     written = []
     for name, files in units[: _MOST_UNITS[not run.has_metrics]]:
-        sizes = [_size(path) for path in files]
+        sizes, form = [_size(path) for path in files], file_form(files[0])
         if sum(sizes) > left or max(sizes) > _LARGE:
-            if _KNOWN.fullmatch(Path(name).stem) or name.endswith(".wandb"):
+            if _KNOWN.fullmatch(Path(name).stem) or form == WANDB:
                 written.append(_unopened(name, files, run, sum(sizes)))
             continue
-        left -= 0 if _is_database(name) else sum(sizes)
-        form = _form(files[0])
+        left -= 0 if form == SQLITE else sum(sizes)
         read = _guarded(files, form, run)
         found = _named_well(read, sure=form in _TRACKERS)
         if found.series or any(note.code == "files.left-out" for note in found.notes):
@@ -164,22 +164,12 @@ def _database_of(path: Path) -> Path:
     return path.with_name(path.name.removesuffix("-wal"))
 
 
-def _is_database(name: str) -> bool:
-    return name.endswith((".db", ".sqlite", ".sqlite3"))
-
-
-def _form(path: Path) -> str:
-    if "tfevents" in path.name:
-        return EVENTS
-    return "MLflow" if _MLFLOW_RUN.match(path.as_posix()) else _FORMS.get(path.suffix.lower(), "log")
-
-
-def _rank(name: str) -> int:
-    path = Path(name)
-    if path.suffix in (".log", ".txt"):
+def _rank(name: str, files: Sequence[Path]) -> int:
+    """What surely holds metrics comes first, and texts that may say anything last."""
+    form = file_form(files[0])
+    if form in (LOG, TEXT):
         return 2
-    is_known = path.suffix not in _FORMS or path.suffix == ".wandb" or _KNOWN.fullmatch(path.stem)
-    return 0 if is_known else 1
+    return 0 if form in (EVENTS, MLFLOW, WANDB) or _KNOWN.fullmatch(Path(name).stem) else 1
 
 
 def _size(path: Path) -> int:
@@ -191,7 +181,7 @@ def _size(path: Path) -> int:
 
 def _unopened(name: str, files: list[Path], run: Looked, size: int) -> WrittenFile:
     why = f"it has {size / 2**20:,.0f} MiB and was not opened"
-    return WrittenFile(_shown(Path(name), run), _form(files[0]), _option(files, run), Found(), why)
+    return WrittenFile(_shown(Path(name), run), file_form(files[0]), _option(files, run), Found(), why)
 
 
 def _read_events(paths: list[Path], run: Looked) -> Found:
@@ -206,22 +196,22 @@ def _read(path: Path, run: Looked) -> Found:
         file = FileRead(_shown(path, run), run.since, modified, run.whole, unasked=True)
         if reader := reader_of(path):
             return reader(path, file)
-        return _read_text(path.read_text(encoding="utf-8-sig", errors="replace"), path.suffix.lower(), file)
+        return _read_text(path.read_text(encoding="utf-8-sig", errors="replace"), file_form(path), file)
     except OSError:
         return Found()
 
 
-def _read_text(text: str, suffix: str, file: FileRead) -> Found:
+def _read_text(text: str, form: str, file: FileRead) -> Found:
     """Rows or a table; what a program wrote into a log is read like its output."""
     first = text.lstrip().partition("\n")[0]
     names = [word.strip(' \t"') for word in re.split("[,;\t]", first)]
-    if suffix in (".csv", ".tsv"):
+    if form == TABLE:
         return _read_table(text, names, file)
-    if suffix not in (".log", ".txt") or first[:1] == "{":
-        return read_data_text(text, ".jsonl" if suffix in (".log", ".txt") else suffix, file)
+    if form not in (LOG, TEXT) or first[:1] == "{":
+        return read_data_text(text, OBJECTS if form in (LOG, TEXT) else form, file)
     if len(names) > 1 and any(map(counts, names)):  # Keras' CSVLogger is often given a .log
-        return read_data_text(text, ".csv", file)
-    if suffix == ".txt" or _ISORUNS_OWN.search(text):
+        return read_data_text(text, TABLE, file)
+    if form == TEXT or _ISORUNS_OWN.search(text):
         return Found()
     from isorun.sources.lines import scan_text  # noqa: PLC0415  few runs leave a log
 
@@ -237,7 +227,7 @@ def _read_table(text: str, names: list[str], file: FileRead) -> Found:
     if not any(map(counts, names)) and text.count("\n") > _LINES_OF_ONE_ROW:
         why = f"left out: {metrics[0]}: several values without an epoch or a step ({file.shown})"
         return Found(notes=(Note("files.left-out", why),))
-    return read_data_text(text, ".csv", file)
+    return read_data_text(text, TABLE, file)
 
 
 def _named_well(found: Found, *, sure: bool) -> Found:
@@ -254,22 +244,7 @@ def _named_well(found: Found, *, sure: bool) -> Found:
     notes = [
         Note("files.left-out", f"left out: {name}: its steps begin again ({found.origins[name]})") for name in again[:3]
     ]
-    return _only(replace(found, series=kept, notes=(*found.notes, *notes)), kept)
-
-
-def _only(found: Found, names: Iterable[str]) -> Found:
-    wanted = set(names)
-
-    def those(values: Mapping[str, _T]) -> dict[str, _T]:
-        return {name: value for name, value in values.items() if name in wanted}
-
-    return replace(
-        found,
-        series=those(found.series),
-        results=those(found.results),
-        origins=those(found.origins),
-        examples=those(found.examples),
-    )
+    return replace(found.only(kept), notes=(*found.notes, *notes))
 
 
 def _why_not(found: Found, files: list[Path], run: Looked) -> str:
@@ -277,7 +252,7 @@ def _why_not(found: Found, files: list[Path], run: Looked) -> str:
         return next(note.message for note in found.notes if note.code == "files.left-out")
     if bad := next((note.message for note in found.notes if note.code == "files.bad-line"), ""):
         # Of output between rows nothing is lost; of a table with other numbers of cells the last row may be.
-        return bad if _form(files[0]) == "CSV" else ""
+        return bad if file_form(files[0]) == TABLE else ""
     if not run.is_alone and not files[0].is_relative_to(run.run_folder):
         return "other runs worked in this folder at the same time: --isolate gives each its own"
     return ""
@@ -309,7 +284,7 @@ def _pattern(path: Path, run: Looked) -> str:
     shown = _shown(path, run)
     if of_mlflow := _MLFLOW_RUN.match(f"/{shown}"):
         return of_mlflow["run"][1:].rpartition("/")[0].rpartition("/")[0].rpartition("/")[0] + "/*/*/metrics/**/*"
-    if path.suffix == ".wandb":
+    if file_form(path) == WANDB:
         return f"{Path(shown).parent.parent.as_posix()}/*/*.wandb".removeprefix("./")
     if path.is_absolute() and shown.startswith("/"):
         return shown
@@ -336,7 +311,7 @@ def relied_on(files: Sequence[WrittenFile]) -> Found:
             taken[name] = longest
         else:
             notes.append(_disagreement(name, longest, other))
-    kept = [_only(part.found, [name for name, holder in taken.items() if holder is part]) for part in parts]
+    kept = [part.found.only({name for name, holder in taken.items() if holder is part}) for part in parts]
     return replace(merged(*kept), notes=(*notes, *(note for part in kept for note in part.notes)))
 
 
@@ -362,19 +337,12 @@ def _prefixed(group: list[WrittenFile]) -> list[tuple[WrittenFile, Found]]:
     prefixes = [os.path.relpath(folder, top or ".") for folder in folders]
     if any(prefix == "." or _NUMBERED.search(prefix) for prefix in prefixes):
         return [(file, file.found) for file in group]
-    return [(file, _renamed(file.found, f"{prefix}/")) for file, prefix in zip(group, prefixes, strict=True)]
+    return [(file, file.found.renamed(f"{prefix}/".__add__)) for file, prefix in zip(group, prefixes, strict=True)]
 
 
 def _folder_of(file: WrittenFile) -> str:
-    is_folder = file.form in (EVENTS, "MLflow")
+    is_folder = file.form in (EVENTS, MLFLOW)
     return file.shown if is_folder else Path(file.shown).parent.as_posix()
-
-
-def _renamed(found: Found, prefix: str) -> Found:
-    def named(values: Mapping[str, _T]) -> dict[str, _T]:
-        return {prefix + name: value for name, value in values.items()}
-
-    return Found(named(found.series), named(found.results), named(found.origins), named(found.examples), found.notes)
 
 
 def _agree(one: Series, other: Series) -> bool:

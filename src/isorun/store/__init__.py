@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import abc
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from isorun.errors import without_passwords
+from isorun.errors import StoreDamaged, without_passwords
 from isorun.study.records import Note, RunRecord, open_envelope, sealed
 
 if TYPE_CHECKING:
@@ -217,6 +217,16 @@ class AbstractStore(abc.ABC):
     @abc.abstractmethod
     def records(self, cell_ids: Iterable[str] | None = None) -> Sequence[RunRecord]:
         """All records, failed attempts included, or those of the given cells; ordered by cell id and attempt."""
+
+    def each_record(self, cell_id: str) -> Iterator[RunRecord | StoreDamaged]:
+        """The records of a cell, and in place of a damaged one what is wrong with it, so that the others can be saved.
+
+        The base reads them together: where one is damaged, all are.
+        """
+        try:
+            yield from self.records([cell_id])
+        except StoreDamaged as error:
+            yield error
 
     @abc.abstractmethod
     def run_ids(self, cell_ids: Iterable[str] | None = None) -> set[str]:

@@ -10,7 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from isorun.errors import StoreConflict, StoreDamaged, StoreError
-from isorun.store import PLANS, REPLAYS, SEARCHES, STUDIES, STUDY_PLACE, AbstractStore
+from isorun.store import (
+    PLANS,
+    REPLAYS,
+    SEARCH_CLAIM,
+    SEARCHES,
+    STUDIES,
+    STUDY_PLACE,
+    WORKER_CLAIM,
+    AbstractStore,
+)
 from isorun.store.content import stored_form
 from isorun.study.records import RunRecord, record_digest
 
@@ -23,6 +32,7 @@ _CELLS_AT_ONCE: Final = 500
 class Copied:
     """What came of it. there: what the target had already, the very same. conflicts, damaged: what, and why.
 
+    going_on: cells that somebody executes now, or whose runs are in a cluster's queue; who holds a cell is not copied.
     withheld: of the records copied now, those of cells from whose commands something is withheld. Their ids are made
     with the key of the store that they came from, so that studies that run on in the target make those runs again.
     """
@@ -34,6 +44,7 @@ class Copied:
     documents: int = 0
     documents_there: int = 0
     withheld: int = 0
+    going_on: int = 0
     conflicts: list[tuple[str, str]] = field(default_factory=list)
     damaged: list[tuple[str, str]] = field(default_factory=list)
 
@@ -45,6 +56,7 @@ class Copied:
             "records": {"copied": self.records, "there_already": self.records_there},
             "documents": {"copied": self.documents, "there_already": self.documents_there},
             "withheld": self.withheld,
+            "going_on": self.going_on,
             "conflicts": [{"what": what, "why": why} for what, why in self.conflicts],
             "damaged": [{"what": what, "why": why} for what, why in self.damaged],
         }
@@ -64,6 +76,7 @@ def copy(
     """
     copied = Copied(*places)
     wanted = None if cell_ids is None else set(cell_ids)
+    copied.going_on = len(_held(source) if wanted is None else _held(source) & wanted)
     cells = sorted({run_id.rpartition("-")[0] for run_id in source.run_ids(wanted)})
     for start in range(0, len(cells), _CELLS_AT_ONCE):
         _copy_records(source, target, cells[start : start + _CELLS_AT_ONCE], copied)
@@ -72,6 +85,12 @@ def copy(
         names = [name for name in named if documents is None or (kind, name) in documents]
         _copy_documents(source, target, kind, names, copied)
     return copied
+
+
+def _held(store: AbstractStore) -> set[str]:
+    """The cells whose runs go on."""
+    claims = (SEARCH_CLAIM, WORKER_CLAIM)
+    return {holder.cell_id for holder in store.holders() if not holder.cell_id.startswith(claims)}
 
 
 def _copy_records(source: AbstractStore, target: AbstractStore, cells: Sequence[str], copied: Copied) -> None:
@@ -95,15 +114,16 @@ def _copy_records(source: AbstractStore, target: AbstractStore, cells: Sequence[
 
 
 def _readable(source: AbstractStore, cells: Sequence[str], copied: Copied) -> Iterator[RunRecord]:
-    """The records of the cells; where one of them is damaged, those of each cell by itself."""
+    """The records of the cells; where one of them is damaged, all others, also those of the same cell."""
     try:
         yield from source.records(cells)
-    except StoreDamaged as error:
-        if len(cells) == 1:
-            copied.damaged.append((f"cell {cells[0]}", f"{error.what}: {error.found}"))
-            return
+    except StoreDamaged:
         for cell in cells:
-            yield from _readable(source, [cell], copied)
+            for found in source.each_record(cell):
+                if isinstance(found, StoreDamaged):
+                    copied.damaged.append((f"cell {cell}", f"{found.what}: {found.found}"))
+                else:
+                    yield found
 
 
 def _check(target: AbstractStore, expected: dict[str, bytes]) -> None:

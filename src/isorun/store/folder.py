@@ -197,6 +197,14 @@ class FolderStore(AbstractStore):
             found |= {record.run_id: record for record in RecordReader(connection, rows).records()}
         return sorted(found.values(), key=lambda record: (record.cell.id, record.attempt))
 
+    def each_record(self, cell_id: str) -> Iterator[RunRecord | StoreDamaged]:
+        """The records of a cell in the inbox and the database, each by itself."""
+        waiting = {item.record.run_id: item.record for item in self._inbox.read_all({cell_id})}
+        with self._reading() as connection:
+            packed = [found for _, found in RecordReader(connection, self._catalogue.rows({cell_id})).each()]
+        yield from (found for found in packed if isinstance(found, StoreDamaged) or found.run_id not in waiting)
+        yield from waiting.values()
+
     def run_ids(self, cell_ids: Iterable[str] | None = None) -> set[str]:
         """The runs of the inbox and the database, of the given cells or of all."""
         wanted = None if cell_ids is None else set(cell_ids)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from isorun.study.searches import Proposed, SearchDesign
 
 __all__ = [
+    "KEPT_NAMES",
     "Approach",
     "Config",
     "Environment",
@@ -413,6 +414,9 @@ def _approach_name(command: Sequence[str]) -> str:
     return re.sub(r"[^\w.-]", "_", stem) or "command"
 
 
+KEPT_NAMES: Final = "letters, digits, '_', '-' and '.', at most 80 of them"
+
+
 def can_be_kept(name: str) -> bool:
     """Whether a study of this name can be kept under it: names of study files may be longer, or have blanks."""
     return re.fullmatch(r"[A-Za-z0-9][\w.-]{0,79}", name) is not None
@@ -423,7 +427,7 @@ def _checked(name: str) -> str:
         raise StudyError(
             "that is not a usable name for an ad hoc study",
             found=repr(name),
-            allowed="letters, digits, '_', '-' and '.', at most 80 of them",
+            allowed=KEPT_NAMES,
         )
     return name
 

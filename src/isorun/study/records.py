@@ -37,6 +37,7 @@ from isorun.errors import StoreError, StoreTooNew
 from isorun.study.cells import Cell
 
 __all__ = [
+    "ITEM_BYTES",
     "RECORD_VERSION",
     "Envelope",
     "Note",
@@ -164,6 +165,14 @@ class Series:
         return any(map(operator.gt, self.steps, itertools.islice(self.steps, 1, None)))
 
 
+ITEM_BYTES: Final[Mapping[str, int]] = {
+    "bool": 1,
+    **{f"{kind}{8 * size}": size for kind in ("int", "uint") for size in (1, 2, 4, 8)},
+    **{f"float{8 * size}": size for size in (2, 4, 8)},
+}
+"""What predictions are made of, and how many bytes one of them takes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Predictions:
     """Per-example predictions, packed: little-endian numbers of `dtype`, zlib-compressed, base64 in JSON.
@@ -178,6 +187,21 @@ class Predictions:
     dtype: str
     shape: tuple[int, ...]
     data: str
+
+    @property
+    def size(self) -> int:
+        """How many bytes they are, unpacked, as they say themselves."""
+        return math.prod(self.shape) * ITEM_BYTES.get(self.dtype, 8)
+
+    def unpacked(self) -> bytes:
+        """Their bytes, and never more than they say: a small record must not be able to fill the memory.
+
+        ValueError where they are not packed as they should be.
+        """
+        try:
+            return zlib.decompressobj().decompress(base64.b64decode(self.data, validate=True), max(self.size, 1))
+        except zlib.error as error:
+            raise ValueError(f"predictions {self.name!r} cannot be unpacked: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from typing import Any
 from isorun.errors import IsorunError
 from isorun.execution import AbstractExecutor, Event, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell
 from isorun.execution.assemble import Ended, assemble
-from isorun.execution.output import EventLog
 from isorun.execution.process import Exit
+from isorun.execution.worker_events import EventLog
 from isorun.sources import Found
 from isorun.study.records import RunRecord, Series
 

@@ -35,11 +35,14 @@ class Answers:
 
         @functools.wraps(original)
         def followed(*args: Any, **kwargs: Any) -> Any:
-            if not is_suspended() and matters(*args, **kwargs):
-                where = calling().where
-                value = " ".join(shortened(each) for each in (*args, *kwargs.values()))
-                message = f"{told} is {value} at {where}; it changes what is computed, and stays"
-                self._recorder.note_at("setting-told", (told, where), message)
+            try:
+                if not is_suspended() and matters(*args, **kwargs):
+                    where = calling().where
+                    value = " ".join(shortened(each) for each in (*args, *kwargs.values()))
+                    message = f"{told} is {value} at {where}; it changes what is computed, and stays"
+                    self._recorder.note_at("setting-told", (told, where), message)
+            except Exception as error:  # this is the border between the worker and the training
+                report(f"telling {told}", error)
             with suspended():
                 return original(*args, **kwargs)
 
@@ -50,21 +53,23 @@ class Answers:
     ) -> None:
         """From now on `owner.name(value)` sets `wanted`, whatever it is given; nothing where there is no such call.
 
-        left: whether a call from a module is left alone. also: what else the call is given otherwise.
+        left: whether a call from a module is left alone. also: what else the call is given otherwise, by name; what it
+        is given by another name is the value.
         """
         original: Callable[..., Any] | None = getattr(owner, name, None)
         if original is None:
             return
 
         @functools.wraps(original)
-        def answered(value: Any, *args: Any, **kwargs: Any) -> Any:
+        def answered(*args: Any, **kwargs: Any) -> Any:
+            value = next(iter((*args, *(given for word, given in kwargs.items() if word not in also))), wanted)
             asked = value != wanted and not is_suspended()
             if asked and not left(sys._getframe(1).f_globals.get("__name__", "")):  # noqa: SLF001
                 where = calling().where
                 message = f"{told} was to be {shortened(value)} at {where}; the level answered with {wanted}"
                 self._recorder.note_at("setting-answered", (told, where), message)
                 return original(wanted, **also)
-            return original(value, *args, **kwargs)
+            return original(*args, **kwargs)
 
         setattr(owner, name, answered)
 

@@ -16,8 +16,9 @@ from typing import Any, Callable
 
 from .recorder import Recorder
 
-CLOCK = "the clock"
-SYSTEM = "the system's entropy"
+# What a seed may be made of that is new in every run, as it is told.
+CLOCK, PROCESS, SYSTEM = "the clock", "the process's number", "the system's entropy"
+ADDRESS = "an address in memory"
 
 _began = time.time()
 _SCALES = (1, 10**3, 10**6, 10**9)

@@ -152,7 +152,7 @@ class Recorder:
         **metrics: Any,
     ) -> None:
         """Record metrics at a step or an epoch; the epoch counts when both are given, and the step is kept too."""
-        if per_class or predictions is not None or (epoch is not None and step is not None):
+        if per_class is not None or predictions is not None or (epoch is not None and step is not None):
             self._log_more(step, epoch, per_class, predictions, metrics)
         elif metrics:
             self._log_row("step" if epoch is None else "epoch", step if epoch is None else epoch, metrics)
@@ -181,13 +181,14 @@ class Recorder:
     def _log_more(self, step: Any, epoch: Any, per_class: Any, predictions: Any, metrics: Mapping[str, Any]) -> None:
         inner = None if epoch is None or step is None else self._position("step", step)
         position = self._position("epoch", epoch) if epoch is not None else self._position("step", step)
-        if metrics or per_class:
+        classes = self._per_class(per_class)
+        if metrics or classes:
             event = {"kind": "row", "t": self.seconds, "step": position, "values": self._numbers("", metrics)}
             event.update(self._of_job)
             if inner is not None:
                 event["substep"] = inner
-            if per_class:
-                event["per_class"] = self._per_class(per_class)
+            if classes:
+                event["per_class"] = classes
             self.write(event)
         if predictions is not None:
             self._write_predictions(predictions, position)
@@ -202,8 +203,8 @@ class Recorder:
         **values: Any,
     ) -> None:
         """Record final values, final per-class values, predictions with their labels, and a digest of the weights."""
-        if values or per_class:
-            classes = self._per_class(per_class or {})
+        classes = self._per_class(per_class)
+        if values or classes:
             event = {"kind": "result", "t": self.seconds, "values": self._numbers("", values), "per_class": classes}
             self.write({**event, **self._of_job})
         if predictions is not None:
@@ -282,17 +283,18 @@ class Recorder:
             self.note(code, message)
 
     def note_aside(self, code: str, place: tuple[str, str], message: str) -> None:
-        """The same in a process of a pool, which has a file for such notes alone; the first few of a run do."""
+        """The same in a process of a pool; where it logs nothing, the first few of a run have a file for this alone."""
         once = (code, " ".join(place))
-        if self._file is not None or once in self._places or len(self._places) >= MAX_SEED_PLACES:
+        if once in self._places or len(self._places) >= MAX_SEED_PLACES:
             return
         self._places.add(once)
         with self._lock:
-            if self._aside is None and runfolder.number_of_files(self.folder) <= MAX_TELLING_PROCESSES:
-                self._aside = runfolder.open_other(self.folder, os.getpid())
-                self._aside.append(self._start_event())
-            if self._aside is not None:
-                self._aside.append({"kind": "note", "t": self.seconds, "code": code, "message": message})
+            file = self._file or self._aside
+            if file is None and runfolder.number_of_files(self.folder) <= MAX_TELLING_PROCESSES:
+                file = self._aside = runfolder.open_other(self.folder, os.getpid())
+                file.append(self._start_event())
+            if file is not None:
+                file.append({"kind": "note", "t": self.seconds, "code": code, "message": message})
 
     def left_open(self, what: str) -> None:
         """Remember something that the level could not hold; it is told with the environment."""
@@ -423,7 +425,9 @@ class Recorder:
             return []
 
     def _per_class(self, per_class: Any) -> dict[str, dict[str, int | float]]:
-        if not isinstance(per_class, Mapping):
+        if per_class is None:
+            return {}
+        if not isinstance(per_class, Mapping):  # an array, say: to ask whether it is empty would raise
             found = type(per_class).__name__
             self.note("bad-metric", f"per_class: found {found}; a mapping of classes to numbers is allowed")
             return {}
@@ -539,7 +543,10 @@ def report(folder: Path, doing: str, error: BaseException) -> None:
 
 
 def guarded(folder: Path, doing: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with its errors reported instead of raised."""
+    """The function, with its errors reported instead of raised.
+
+    It goes by a name of its own, which nobody reads: to copy one takes some microseconds, dozens of times a start.
+    """
 
     def safe(*args: Any, **kwargs: Any) -> Any:
         try:

@@ -1,9 +1,10 @@
 r"""The event files of a run folder, from both sides: their lines, which process may write which, and how they are read.
 
 `events.jsonl` belongs to the first Python process of the run. When that one has ended without anything that looks
-like a training (a helper called before it in a shell script), its file is set aside and the next process takes the
-name. Every other process writes `events-<pid>.jsonl`, and only when it has something to say. Each file is entered in
-`writers.txt` when it is made, so that a reader knows of one that was removed or replaced while it was written.
+like a training (a helper called before it in a shell script), or has become another program (`poetry run`), its file is
+set aside and the next process takes the name. Every other process writes `events-<pid>.jsonl`, and only when it has
+something to say. Each file is entered in `writers.txt` when it is made, so that a reader knows of one that was removed
+or replaced while it was written.
 
 Event files are numbered, framed lines, append-only, readable up to the first line that does not check.
 
@@ -537,9 +538,9 @@ class Evidence:
         return self._last == "end"
 
     @property
-    def is_ended_helper(self) -> bool:
-        """Whether the process ended in an orderly way and left nothing that looks like training."""
-        return self.has_ended and not any(self.order[1:])
+    def has_trained(self) -> bool:
+        """Whether the process left anything that looks like training."""
+        return any(self.order[1:])
 
 
 class ReadFile(NamedTuple):
@@ -656,13 +657,17 @@ def _is_event_name(name: str) -> bool:
 
 
 def _pid_of_helper(path: Path) -> int | None:
-    """The process that wrote this file, if it was a helper and has ended; None if it is the training's."""
+    """The process that wrote this file, if it was a helper and has ended; None if it is the training's.
+
+    One that became this process (`os.execv`, as `poetry run` does) tells no end of its own.
+    """
     reader, evidence = EventReader(path), Evidence()
     try:
         if reader.problem or reader.size > _HELPER_FILE_BYTES:
             return None
         evidence.take(reader.events())
-        return evidence.pid if evidence.is_ended_helper else None
+        is_over = evidence.has_ended or evidence.pid == os.getpid()
+        return evidence.pid if is_over and not evidence.has_trained else None
     finally:
         reader.close()
 

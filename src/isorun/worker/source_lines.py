@@ -13,6 +13,8 @@ import linecache
 import re
 from typing import Any, Iterator, NamedTuple
 
+from .entropy import ADDRESS, CLOCK, PROCESS, SYSTEM
+
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _COMPOUND = (*_FUNCTIONS, *_LOOPS, ast.ClassDef, ast.If, ast.With, ast.AsyncWith, ast.Try)
@@ -20,15 +22,13 @@ _COMPOUND = (*_FUNCTIONS, *_LOOPS, ast.ClassDef, ast.If, ast.With, ast.AsyncWith
 _TRAININGS = re.compile(
     r"(^|_)(seeds?|folds?|trials?|runs?|reps?|repeats?|repetitions?|splits?|experiments?|cv)(_|$)", re.I
 )
-_CLOCK, _PROCESS, _SYSTEM = "the clock", "the process's number", "the system's entropy"
-_ADDRESS = "an address in memory"
 # The last part of a called name, and what its value is made of.
 _NEW_IN_EVERY_RUN = {
-    **dict.fromkeys(("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns"), _CLOCK),
-    **dict.fromkeys(("now", "utcnow", "today"), _CLOCK),
-    **dict.fromkeys(("getpid", "getppid"), _PROCESS),
-    **dict.fromkeys(("urandom", "getrandom", "uuid1", "uuid4", "randbits", "randbelow", "token_bytes"), _SYSTEM),
-    **dict.fromkeys(("token_hex", "SystemRandom"), _SYSTEM),
+    **dict.fromkeys(("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns"), CLOCK),
+    **dict.fromkeys(("now", "utcnow", "today"), CLOCK),
+    **dict.fromkeys(("getpid", "getppid"), PROCESS),
+    **dict.fromkeys(("urandom", "getrandom", "uuid1", "uuid4", "randbits", "randbelow", "token_bytes"), SYSTEM),
+    **dict.fromkeys(("token_hex", "SystemRandom"), SYSTEM),
 }
 _CONDITIONS = (ast.If, ast.IfExp, ast.BoolOp, ast.Try, ast.For, ast.While)
 _WEIGHTS = re.compile(r"^_*(init_)?(weights?|bias(es)?|params?|parameters?)_?\d*$", re.I)
@@ -195,7 +195,7 @@ def _called(node: ast.AST) -> Iterator[str]:
         if isinstance(part, ast.Call):
             name = _name_of(part.func)
             if name == "id" and isinstance(part.func, ast.Name):
-                yield _ADDRESS
+                yield ADDRESS
             elif name in _NEW_IN_EVERY_RUN:
                 yield _NEW_IN_EVERY_RUN[name]
 

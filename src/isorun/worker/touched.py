@@ -28,7 +28,17 @@ _MOST_INPUTS = 32
 _MOST_TIMES = 50
 _SYSTEM = ("/dev/", "/proc/", "/sys/")
 # Caches, and what tools keep of all runs together, each under a name of its own.
-_OF_TOOLS = ("/.cache/", "/__pycache__/", "/.git/", "/.hydra/", "/.ipynb_checkpoints/", "/mlruns/", "/wandb/")
+_OF_TOOLS = (
+    "/.cache/",
+    "/__pycache__/",
+    "/.git/",
+    "/.hydra/",
+    "/.ipynb_checkpoints/",
+    "/.ipython/",
+    "/.jupyter/",
+    "/mlruns/",
+    "/wandb/",
+)
 # Ways to write to a file that Python tells of apart from opening it; they matter where the file may be an original.
 _IN_PLACE = frozenset(("os.truncate", "sqlite3.connect"))
 _CODE = (".py", ".pyc", ".so", ".pth", ".dist-info", "pyproject.toml", ".cfg")

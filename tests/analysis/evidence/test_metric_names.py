@@ -23,7 +23,7 @@ LOWER = """
     regret cumulative_regret deviance mean_tweedie_deviance aic bic residual cost total_cost regret@10 mean_rank 1-acc
     1-accuracy 1-val_acc one_minus_auc 1_minus_ssim accuracy_drop inaccuracy misclassification_rate forgetting FID↓
     latency p95_latency inference_latency eval_runtime davies_bouldin_score word_info_lost toxicity failure_rate
-    jaccard_distance dice_distance correlation_distance
+    jaccard_distance dice_distance correlation_distance levenshtein_distance missed_detection_rate
 """
 HIGHER = """
     acc acc1 Acc@1 acc@5 val_acc testacc test_acc top1acc top-1-acc top1 top5 top_5 eval/top1 accuracy valAcc
@@ -46,7 +46,8 @@ HIGHER = """
     arithmetic_mean_rank_index dunn_index elo
 """
 UNKNOWN = """
-    steps_to_reward epochs_to_accuracy success_steps reward_penalty
+    steps_to_reward epochs_to_accuracy success_steps reward_penalty hits_missed missed_hits success_distance
+    distance_to_success reward_lost acc_missing
     pass gamma ll foo x objective value fitness metric best_metric best_score entropy policy_entropy kl approx_kl
     objective/kl coverage distance rank mean_ep_length ep_len_mean gain gini lift bias margin energy temperature
     acc_std accuracy_std acc_stderr,none loss_std reward_std sd_acc acc_variance acc_ci95 standard_error std_err

@@ -169,14 +169,34 @@ def test_nonsense_is_refused_before_a_run():
             ReplicationRule(**wrong)
 
 
-def rate(claim, shift, *, runs_of, margin=2.0, simulations, max_runs=None, draw="standard_normal", seed=1):
-    """How often it is claimed. runs_of: stored and new."""
+def test_looks_at_runs_that_diverge_share_the_error_rate():
+    """Fisher's test at 5 % after each of 26 runs calls equal shares of diverged runs different in up to 14 %."""
+    rng = np.random.default_rng(4)
+    rule = ReplicationRule(5, 30, Margin(1.0, 1.0))
+    assert sum(rule.error_of_look(new, 20) for new in range(5, 31)) == pytest.approx(0.05)
+    assert ReplicationRule(5).error_of_look(5, 20) == 0.05
+    told = 0
+    for _ in range(400):
+        stored, new = rng.random(20) < 0.5, rng.random(30) < 0.5
+        sides = [np.where(side, np.nan, 0.9) for side in (new, stored)]
+        told += any(
+            judge_groups([runs(sides[0][:made], sides[1])], rule)[0].outcome is GroupOutcome.NOT
+            for made in range(5, 31)
+        )
+    assert told / 400 <= 0.05
+    diverged = [np.nan] * 5
+    assert judge_groups([runs(diverged, np.full(8, 0.9))], ReplicationRule(5))[0].outcome is GroupOutcome.NOT
+    assert judge_groups([runs(diverged, np.full(8, 0.9))], rule)[0].outcome is GroupOutcome.NOT
+
+
+def rate(claim, shift, *, runs_of, margin=2.0, simulations, max_runs=None, draw="standard_normal", seed=1, wider=1.0):
+    """How often it is claimed. runs_of: stored and new. wider: how many times as much the new ones spread."""
     rng = np.random.default_rng(seed)
     rule = ReplicationRule(runs_of[1], max_runs, Margin(margin, margin))
     found = 0
     for _ in range(simulations):
         stored, new = (getattr(rng, draw)(size) for size in (runs_of[0], max_runs or runs_of[1]))
-        found += judge_groups([runs(new + shift, stored)], rule)[0].outcome is GroupOutcome(claim)
+        found += judge_groups([runs(wider * new + shift, stored)], rule)[0].outcome is GroupOutcome(claim)
     return found / simulations
 
 
@@ -211,6 +231,15 @@ def test_error_rates_of_normal_runs_by_many_simulations(claim, runs_of):
 @pytest.mark.parametrize("claim", ["equivalent", "not"])
 def test_error_rates_of_looks_by_many_simulations(claim):
     assert rate(claim, 1.0, runs_of=(20, 5), margin=1.0, max_runs=20, simulations=2000) <= most(2000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wider", [0.25, 4.0])
+def test_error_rates_of_looks_hold_where_new_runs_spread_otherwise_than_stored_ones(wider):
+    margin = 2.0 * max(wider, 1.0)
+    asked = {"runs_of": (8, 5), "margin": margin, "max_runs": 15, "simulations": 2000, "wider": wider}
+    assert rate("equivalent", margin, **asked) <= most(2000)
+    assert rate("not", margin, **asked) <= most(2000)
 
 
 @pytest.mark.slow

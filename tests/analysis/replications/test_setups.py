@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from isorun.analysis.replications.groups import same_bits, stored_groups
+from isorun.analysis.replications.groups import same_bits, stored_groups, without_result
 from isorun.analysis.replications.setups import replaced_between, word_for
 from isorun.study.cells import Level
+from isorun.study.records import RunState
 from record_builder import make_cell, make_record
 
 SOURCE = {"path": "train.py", "sha256": "11" * 32}
@@ -98,6 +99,29 @@ def test_bystanders_and_what_one_side_did_not_record_replace_nothing():
     assert word(after(("effective", "tomorrow"), {"fact": 1})) == "repeated"
 
 
+def test_what_any_new_run_had_otherwise_is_told_whichever_came_first():
+    later = after(("effective", "packages", "numpy"), "2.2.0")
+    assert word_for(replaced_between([STORED], [STORED, later])) == "reproduced"
+    assert word_for(replaced_between([STORED], [later, STORED])) == "reproduced"
+
+
+def test_of_stored_runs_that_were_made_in_several_ways_the_nearest_is_held_against():
+    elsewhere = replace(STORED, where={"host": "lab2"})
+    assert word_for(replaced_between([STORED, elsewhere], [elsewhere])) == "repeated"
+    assert word_for(replaced_between([elsewhere, STORED], [replace(STORED, where={"host": "lab3"})])) == "replicated"
+
+
+def test_stored_runs_without_a_result_are_told_by_group():
+    records = [run(1, ""), replace(run(2, ""), state=RunState.FAILED, reason="out of memory")]
+    records += [make_record(make_cell(Level.DEFAULT), state=RunState.FAILED, reason="lost")]
+    some_failed, all_failed = without_result(records)
+    assert "1 of 2 stored runs" in some_failed.message
+    assert "(out of memory): they are in no mean" in some_failed.message
+    assert "1 of 1 stored run" in all_failed.message
+    assert all_failed.message.endswith("(lost): it was not made again")
+    assert list(without_result([replace(run(1, ""), state=RunState.FAILED), run(1, "")])) == []
+
+
 def test_groups_say_which_cells_are_run_again():
     records = [make_record(make_cell(Level.FIXED_SEED, repeat, seed=seed)) for seed in (7, 3, 5) for repeat in (0, 1)]
     records += [make_record(make_cell(Level.DEFAULT, repeat)) for repeat in range(3)]
@@ -119,6 +143,12 @@ def test_bits_are_those_of_the_same_seed_and_a_seed_that_disagrees_with_itself_a
     stored = [run(1, "a"), run(2, "b"), run(3, "c"), run(3, "d", repeat=1)]
     found = same_bits(stored, [run(1, "a"), run(2, "x"), run(3, "c"), run(9, "a")])
     assert (found.compared, found.same) == (3, 1)
+
+
+def test_the_same_weights_with_another_result_are_not_the_same_bits():
+    stored, new = run(1, "a", results={"acc": 0.9, "loss": 1.0}), run(1, "a", results={"acc": 0.8, "loss": 1.0})
+    assert same_bits([stored], [new], "acc").same == 0
+    assert same_bits([stored], [new], "loss").same == 1
 
 
 def test_without_digests_all_logged_numbers_are_the_bits():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isorun.analysis.sequential import Look, every
+from isorun.analysis.sequential import Look, against_stored, every
 from isorun.analysis.sequential.equivalence import e_process_equivalence, plain_equivalence, spending_equivalence
 from isorun.analysis.sequential.paths import moments
 from isorun.analysis.sequential.rules import sequential_rule
@@ -50,6 +50,20 @@ def test_unequal_spread_of_normal_runs_does_not_raise_the_error_rate():
     rng = np.random.default_rng(6)
     a, b = rng.normal(1, 1, (30, 20_000)), rng.normal(0, 2, (30, 20_000))
     assert claimed(spending_equivalence(1.0, SCHEDULE, "power-1.5", 0.05), a, b) <= 0.0555
+
+
+@pytest.mark.parametrize("ratio", [0.25, 1.0, 4.0])
+@pytest.mark.parametrize("stored", [8, 20])
+def test_unequal_spread_does_not_raise_the_error_rate_against_stored_runs(ratio, stored):
+    """With boundaries for equal spreads it is .087 at 8 stored runs and 4 times the spread."""
+    rng = np.random.default_rng(10)
+    schedule, margin = against_stored(stored, max_runs=15), max(ratio, 1.0)
+    new, kept = rng.normal(margin, ratio, (15, 20_000)), rng.normal(0, 1, (stored, 20_000))
+    rule = spending_equivalence(margin, schedule, "power-1.5", 0.05)
+    at = moments(new, kept, schedule)
+    highest = 0.05 + 3.5 * math.sqrt(0.05 * 0.95 / 20_000)
+    assert (rule.statistic(at) >= rule.critical_values(at)).any(axis=0).mean() <= highest
+    assert (rule.outside(at) >= rule.critical_values(at)).any(axis=0).mean() <= highest
 
 
 def test_looking_after_every_run_with_plain_tests_errs_far_more_often():

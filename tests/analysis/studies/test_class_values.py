@@ -1,6 +1,6 @@
 """Per-class values, wherever the run left them."""
 
-from isorun.analysis.studies.class_values import PickedRow, class_values
+from isorun.analysis.studies.class_values import PickedRow, class_values, classes_picked
 from isorun.study.records import Series
 from record_builder import make_record, make_series, packed
 
@@ -50,3 +50,13 @@ def test_predictions_of_epochs_that_began_again_are_not_guessed_between():
     labels = packed([0, 1], name="test.labels")
     run = make_record(predictions=(packed([1, 1], step=1.0), packed([0, 1], step=1.0), labels))
     assert class_values(run, "test_acc", at_step(1.0)) == {}
+
+
+def test_classes_of_the_end_are_told_where_an_earlier_epoch_is_judged():
+    steps = make_series([0.1, 0.2, 0.3])
+    ended = make_record(series={"test_acc": steps}, per_class={"test_acc": {"cat": 0.5}})
+    logged = make_record(series={"test_acc": steps, "test_acc[cat]": steps}, per_class={"test_acc": {"cat": 0.5}})
+    assert classes_picked(ended, "test_acc", PickedRow(steps, 1)) == ({"cat": 0.5}, True)
+    assert classes_picked(ended, "test_acc", PickedRow(steps, 2)) == ({"cat": 0.5}, False), "its last epoch is its end"
+    assert classes_picked(logged, "test_acc", PickedRow(steps, 1)) == ({"cat": 0.2}, False)
+    assert classes_picked(make_record(), "test_loss", PickedRow(steps, 1)) == ({}, False)

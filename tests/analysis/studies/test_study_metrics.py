@@ -31,6 +31,11 @@ def chosen(*names):
         (("test_loss", "train_acc"), "test_loss"),
         (("epoch", "lr", "throughput", "foo"), "foo"),
         (("foo", "train_loss"), "train_loss"),
+        (("initial_loss", "trained_loss"), "trained_loss"),
+        (("initial_test_acc", "train_loss"), "train_loss"),
+        (("untrained_acc", "foo"), "untrained_acc"),
+        (("dummyclassifier_error", "decisiontreeclassifier_error"), "decisiontreeclassifier_error"),
+        (("baseline_mae", "train_mae"), "train_mae"),
     ],
 )
 def test_the_metric_is_chosen_by_a_stated_order(names, expected):
@@ -62,6 +67,13 @@ def test_a_policy_is_judged_by_its_returns_and_never_by_what_its_critic_does():
     assert chosen(*PPO, "charts/episodic_return").name == "charts/episodic_return"
     assert chosen(*PPO, "success").direction == "higher"
     (condition,) = direction_conditions(chosen(*PPO))
+    assert (condition.code, condition.voids) == ("direction-unknown", True)
+
+
+@pytest.mark.parametrize("names", [("losses/td_loss", "losses/q_values"), ("losses/loss", "losses/q_values")])
+def test_the_losses_of_a_network_of_action_values_say_nothing_of_its_policy(names):
+    assert chosen(*names, "charts/episodic_return").name == "charts/episodic_return"
+    (condition,) = direction_conditions(chosen(*names))
     assert (condition.code, condition.voids) == ("direction-unknown", True)
 
 

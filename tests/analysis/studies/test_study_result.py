@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from isorun.analysis.studies.selection import last_words
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.errors import NothingRecorded
 from isorun.study.cells import Level
@@ -102,6 +103,27 @@ def test_levels_that_cannot_be_compared_say_why(study):
     (comparison,) = analyse_study(study, records).levels
     assert comparison.test is None
     assert comparison.why_not
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("epoch 1\nTraceback (most recent call last):\n  File x\nValueError: no data\n", "ValueError: no data"),
+        (
+            "Traceback (most recent call last):\n  f\nXGBoostError: a: No such file\nStack trace:\n  [bt] (0) y\n\n",
+            "XGBoostError: a: No such file … Stack trace:",
+        ),
+        (
+            "Traceback (most recent call last):\nKeyError: 1\nTraceback (most recent call last):\nOSError: 2\n",
+            "OSError: 2",
+        ),
+        ("  all of it\n  indented\n", "indented"),
+        ("Traceback (most recent call last)\n  cut", "Traceback (most recent call last)"),
+        ("\n", ""),
+    ],
+)
+def test_the_error_of_a_traceback_is_told_also_where_its_message_goes_on(log, said):
+    assert last_words(log) == said
 
 
 def test_a_failed_run_is_counted_and_kept_out_of_the_statistics(study):

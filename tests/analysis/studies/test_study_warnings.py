@@ -94,8 +94,16 @@ def test_deterministic_runs_whose_values_differ_are_told_without_a_digest_with_w
     assert "deterministic-differs" not in warnings_of(study, plain)
     effective = ENVIRONMENT["effective"] | {"open": ["put_ has no deterministic kernel"]}
     differing = changed(plain, Level.DETERMINISTIC, results={"test_acc": 0.123}, environment={"effective": effective})
-    message = warnings_of(study, differing)["deterministic-differs"].message
-    assert "2 different values of test_acc in 8 runs; seen open: put_ has no deterministic kernel" in message
+    told = warnings_of(study, differing)["deterministic-differs"]
+    assert "2 different values of test_acc in 8 runs; seen open: put_ has no deterministic kernel" in told.message
+    assert told.next_step.startswith("try one thread (--threads 1 and a new --store")
+
+
+def test_one_thread_is_not_proposed_where_runs_had_one(study, records):
+    requested = {"requested": {**ENVIRONMENT.get("requested", {}), "threads": 1}}
+    alone = [replace(record, environment={**record.environment, **requested}) for record in records]
+    differing = changed(alone, Level.DETERMINISTIC, digests={"weights.final": "bb"})
+    assert warnings_of(study, differing)["deterministic-differs"].next_step.startswith("look for data workers")
 
 
 def test_seeds_that_ran_once_are_no_identical_runs():
@@ -394,6 +402,22 @@ def test_final_values_in_place_of_those_of_the_epoch_are_told():
         "test_acc was not logged at the epoch picked by best-loss"
         in warnings_of(study, records)["final-value-used"].message
     )
+
+
+def test_classes_of_the_end_in_place_of_those_of_the_epoch_are_told():
+    study = make_study(levels=(Level.DEFAULT,), metrics=DECLARED)
+    series = {"val_loss": make_series([1.0, 0.5, 0.7]), "test_acc": make_series([0.4, 0.6, 0.5])}
+    classes = {"test_acc": {"cat": 0.5, "dog": 0.6}}
+    kept_at_end = [replace(run, series=series, per_class=classes) for run in with_results([0.5] * 8)]
+    told = warnings_of(study, kept_at_end)
+    assert told["final-classes-used"].message == (
+        "test_acc of every class was not logged at the epoch picked by best-loss: "
+        "the values that classes had at the end of the run are shown"
+    )
+    assert "final-value-used" not in told
+    logged = {**series, "test_acc[cat]": make_series([0.3, 0.5, 0.5]), "test_acc[dog]": make_series([0.5, 0.7, 0.6])}
+    logged_every_epoch = [replace(run, series=logged) for run in kept_at_end]
+    assert "final-classes-used" not in warnings_of(study, logged_every_epoch)
 
 
 def test_metrics_read_from_the_output_are_shown_with_a_line():

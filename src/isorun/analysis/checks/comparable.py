@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -16,13 +16,16 @@ from isorun.analysis.checks.sides import GroupName
 from isorun.analysis.evidence import Condition, first_of, some
 from isorun.analysis.evidence.provenance import requested
 from isorun.errors import InputError
+from isorun.study.imported import IMPORTED
 from isorun.study.records import RunRecord
 
 __all__ = [
     "commands",
     "data_conditions",
+    "is_data",
     "nothing_matches",
     "other_data",
+    "read_files_of",
     "refuse_same_runs",
     "same_runs",
     "without_baseline",
@@ -32,14 +35,16 @@ _SETTINGS: Final = frozenset((".py", ".toml", ".yaml", ".yml", ".json", ".ini", 
 """Files that a training reads and that a change may well be about; all others are data."""
 
 
-def refuse_same_runs(records: Iterable[RunRecord], baseline: Iterable[RunRecord], place: str) -> None:
+def refuse_same_runs(records: Sequence[RunRecord], baseline: Iterable[RunRecord], place: str) -> None:
     """A store that was copied from the baseline's has its runs: nothing would be run, and nothing ever found."""
     same = same_runs(records, baseline)
     if same:
         raise InputError(
             f"the runs that are checked are the baseline's own ({some(len(same), 'run')} of {place})",
             found=f"{first_of(same, 3, ', ')}: recorded once, and in both",
-            hint="a new --store FOLDER makes runs of the code as it is now",
+            hint="name other runs as the baseline"
+            if all(record.launch == IMPORTED for record in records)
+            else "a new --store FOLDER makes runs of the code as it is now",
         )
 
 
@@ -66,12 +71,24 @@ def other_data(new: Iterable[RunRecord], old: Iterable[RunRecord]) -> list[str]:
 def _data_files(records: Iterable[RunRecord]) -> dict[str, set[str]]:
     found: defaultdict[str, set[str]] = defaultdict(set)
     for record in records:
-        asked = requested(record)
-        for item in (*asked.get("read_files", ()), *asked.get("given_files", ())):
-            path = item.get("path")
-            if isinstance(path, str) and PurePosixPath(path).suffix.lower() not in _SETTINGS:
-                found[path].add(str(item.get("sha256") or f"{item.get('size')} bytes"))
+        for path, digest in read_files_of(record):
+            if is_data(path):
+                found[path].add(digest)
     return dict(found)
+
+
+def read_files_of(record: RunRecord) -> Iterator[tuple[str, str]]:
+    """What a run was given or read, with digests; the size of a file that was too large for one."""
+    asked = requested(record)
+    for item in (*asked.get("read_files", ()), *asked.get("given_files", ())):
+        path = item.get("path")
+        if isinstance(path, str):
+            yield path, str(item.get("sha256") or f"{item.get('size')} bytes")
+
+
+def is_data(path: str) -> bool:
+    """Whether a file is none that a change may well be about."""
+    return PurePosixPath(path).suffix.lower() not in _SETTINGS
 
 
 def data_conditions(new: Iterable[RunRecord], old: Iterable[RunRecord]) -> Iterator[Condition]:

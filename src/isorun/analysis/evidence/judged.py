@@ -18,7 +18,8 @@ precedence, each stronger than those below it:
 5. A word such as std, weight or time makes the name one of something else, whose direction is unknown: `acc_std`.
 6. A loss word beats the name of a score before it (`accuracy_error`, `dice_loss`); the other way round
    (`error_detection_accuracy`) the two contradict each other.
-7. Words that contradict each other tell nothing, and nor do words that are not in the tables.
+7. Words that contradict each other tell nothing, and nor do words that are not in the tables. What is missed, lost or
+   at a distance contradicts a score, and says nothing by itself: `hits_missed`, `success_distance`.
 8. A negation turns the direction round where it can mean nothing else: `neg_mean_squared_error`, `1-acc`,
    `loss_reduction`. `neg_loss` may be the loss of negative examples, and is unknown.
 """
@@ -126,6 +127,7 @@ PHRASES: Final = {
         quality no reference,quality with no reference,info preserved,dunn index,structural similarity,ms ssim,
         clip score,top 1,top 5,top 10,num correct,ents f,ents p,ents r,cats macro f,cats micro f,spans sc f,
         morph per feat f,sents f,sents p,sents r,average gain,intersection over union,log auc,silhouette score,
+        distance intersection over union,
         silhouette coefficient,corr coef,io u,under the curve,under curve,operating characteristic curve,
         d2 absolute error,d2 pinball,d2 tweedie,d2 log loss,d2 brier"""
     ),
@@ -154,6 +156,9 @@ SPOILING: Final = _named(
 )
 """Words after which a name is about something else: the spread of a loss, its weight, the time it took."""
 
+AGAINST_SCORES: Final = _named("distance distances dist missed misses miss missing lost")
+"""Words after which a score may as well be what is lacking of it; beside words of loss they change nothing."""
+
 NEGATING: Final = _named("neg negative negated minus")
 REDUCING: Final = _named("reduction reductions decrease drop degradation decline")
 IMPROVING: Final = _named("improvement improvements improve")
@@ -165,6 +170,9 @@ NEUTRAL: Final = _named(
     metrics score scores value dev cats sum all max min result results primary secondary model at of the in on for by
     and log main global local retrieval iteration round worst group rollout charts ep episode bbox segm coco"""
 )
+
+NOT_ITS_RESULT: Final = _named("initial init initially untrained before baseline")
+"""Words of what was measured before the training, or what it is held against: `Initial loss: 2.77`, `Baseline MAE`."""
 
 CLOCKS: Final = _named("latency runtime walltime elapsed")
 SPEEDS: Final = _named("throughput fps sps ips qps tps wps")
@@ -258,6 +266,7 @@ _SPLITS: Final = {
     "valid": Split.VALIDATION,
     "validation": Split.VALIDATION,
     "validate": Split.VALIDATION,
+    "vali": Split.VALIDATION,
     "dev": Split.VALIDATION,
     "heldout": Split.VALIDATION,
     "holdout": Split.VALIDATION,
@@ -381,7 +390,7 @@ def _told_by(words: Sequence[str], *, at_rank: bool) -> Direction:
     alone = _is_alone(rest)
     counted = (term for term in terms if at_rank or not term.lone or (alone and term.word not in RANKED))
     decisive = _decisive(list(counted))
-    if decisive is None:
+    if decisive is None or (decisive.better == "higher" and any(word in AGAINST_SCORES for word in rest)):
         return UNKNOWN
     told = Direction(decisive.better, decisive.word, _kind(decisive.better, decisive.word))
     return _turned(told, words, [word for word in rest if word in NEGATING or word in REDUCING])
@@ -528,7 +537,9 @@ def _cover(word: str) -> tuple[str, ...]:
 
 DECLARED: Final = "declared"
 OF_A_CRITIC: Final = "of a critic"
-_POLICY: Final = re.compile(r"(?:policy|pg|actor)(?:_gradient)?[_ ]?loss", re.IGNORECASE)
+_POLICY: Final = re.compile(
+    r"(?:policy|pg|actor)(?:_gradient)?[_ ]?loss|(?<![a-z\d])(?:q_?values?|td_?loss)(?![a-z])", re.IGNORECASE
+)
 _EXPLAINED: Final = re.compile(r"explained[_ ]?var", re.IGNORECASE)
 DIRECTION_CODES: Final = ("direction-guessed", "direction-unknown")
 ASSUMED: Final = Condition(
@@ -608,7 +619,8 @@ def how_to_declare(metric: JudgedMetric) -> str:
 
 ORDER: Final = (
     "accuracies before other scores before losses; of each, test before eval before val before unnamed; "
-    "training values last, and after them names that do not tell which direction is better"
+    "training values last, after them values of before the training or of a baseline (initial, untrained, dummy), and "
+    "then names that do not tell which direction is better"
 )
 
 
@@ -622,7 +634,8 @@ def first_choice(names: Iterable[str]) -> str | None:
 def critics_among(names: Iterable[str]) -> frozenset[str]:
     """What is told of a policy's critic: it says nothing of the policy, whose returns are what a training is for.
 
-    Losses and explained variances beside the loss of a policy; nothing where no policy is trained.
+    Losses and explained variances beside the loss of a policy, or beside the values of actions that stand for one, as a
+    DQN's do; nothing where no policy is trained.
     """
     known = tuple(names)
     if not any(_POLICY.search(name) for name in known):
@@ -635,6 +648,7 @@ def is_class_series(name: str) -> bool:
     return name.endswith("]") and "[" in name
 
 
-def _rank(name: str) -> tuple[bool, bool, MetricKind, Split, int, str]:
+def _rank(name: str) -> tuple[bool, bool, bool, MetricKind, Split, int, str]:
     split, kind = split_of(name), kind_of(name)
-    return (kind is MetricKind.OTHER, split is Split.TRAINING, kind, split, len(name), name)
+    is_no_result = any(word in NOT_ITS_RESULT or word.startswith("dummy") for word in _words(name))
+    return (kind is MetricKind.OTHER, is_no_result, split is Split.TRAINING, kind, split, len(name), name)

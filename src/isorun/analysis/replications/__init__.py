@@ -11,7 +11,7 @@ margin m that does not matter:
 Equivalence has to be shown for every group, which needs no correction (Berger 1982, Technometrics 24). Looking after
 every run (max_runs above runs), both claims spend their error over all looks (`sequential`). Runs without a finite
 value have no place in a mean: where the new runs have such and the stored ones have not, Fisher's exact test says
-whether that is chance.
+whether that is chance; of several looks each has its share of the error.
 
 Which of the three words a result that holds is given follows from what was replaced (`setups`).
 """
@@ -24,7 +24,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
-import numpy as np
 from scipy import special
 
 from isorun.analysis import Told
@@ -33,9 +32,18 @@ from isorun.analysis.evidence import Condition, some, voided
 from isorun.analysis.pairwise import welch
 from isorun.analysis.replications.setups import Replacement, word_for
 from isorun.analysis.samples import FloatArray, Interval
-from isorun.analysis.sequential import DEFAULT_SPENDING, FEWEST_RUNS, Look, Schedule, against_stored, looks_within
+from isorun.analysis.sequential import (
+    DEFAULT_SPENDING,
+    FEWEST_RUNS,
+    Look,
+    Schedule,
+    against_stored,
+    cumulative_error,
+    fractions,
+    looks_within,
+)
 from isorun.analysis.sequential.equivalence import plain_equivalence, spending_equivalence
-from isorun.analysis.sequential.paths import Moments, moments, welch_t
+from isorun.analysis.sequential.paths import moments
 from isorun.errors import InputError
 
 __all__ = [
@@ -102,6 +110,15 @@ class ReplicationRule:
         if self.max_runs is None or self.max_runs == self.runs:
             return (Look(new, stored),)
         return against_stored(stored, max_runs=self.max_runs, min_runs=self.runs)
+
+    def error_of_look(self, new: int, stored: int) -> float:
+        """What a test that is made anew at every look may err by at this one: its share of alpha, all of it at one."""
+        if self.max_runs is None or self.max_runs == self.runs:
+            return self.alpha
+        shares = fractions(against_stored(max(stored, FEWEST_RUNS), max_runs=self.max_runs, min_runs=self.runs))
+        spent = (0.0, *cumulative_error(DEFAULT_SPENDING, shares, self.alpha))
+        look = min(max(new - self.runs, 0), len(shares) - 1)
+        return spent[look + 1] - spent[look]
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +307,7 @@ def _judged_by_divergence(told: ReplicatedGroup, rule: ReplicationRule, groups: 
     new, stored = told.new, told.stored
     p = _fisher(new.diverged, new.units, stored.diverged, stored.units)
     counted = f"{new.diverged} of {new.units} new runs and {stored.diverged} of {stored.units} stored ones diverged"
-    if p <= rule.alpha / groups:
+    if p <= rule.error_of_look(new.units, stored.units) / groups:
         return replace(told, outcome=GroupOutcome.NOT, why=f"{counted} (p = {p:.2g})")
     return replace(told, why=f"{counted}: they have no value to be compared")
 
@@ -345,16 +362,11 @@ def _claim(new: FloatArray, stored: FloatArray, size: float, rule: ReplicationRu
         for rate in (rule.alpha, error)
     )
     within = inner.statistic(at) >= inner.critical_values(at)
-    outside = _outside(at, size) >= outer.critical_values(at)
+    outside = outer.outside(at) >= outer.critical_values(at)
     for inside, out in zip(within[:, 0], outside[:, 0], strict=True):
         if inside or out:
             return GroupOutcome.EQUIVALENT if inside else GroupOutcome.NOT
     return GroupOutcome.UNDECIDED
-
-
-def _outside(at: Moments, size: float) -> FloatArray:
-    """(|mean difference| - margin) / its standard error."""
-    return np.maximum(welch_t(at, size), -welch_t(at, -size))
 
 
 def _open(told: ReplicatedGroup, size: float, rule: ReplicationRule) -> ReplicatedGroup:

@@ -14,7 +14,7 @@ import numpy as np
 
 from isorun.analysis.checks import CheckedSide, SameBits
 from isorun.analysis.checks.sides import GroupName, group_name
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, first_of, some
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
 from isorun.analysis.replications.replays import partings
 from isorun.analysis.samples import mean_of
@@ -23,7 +23,17 @@ from isorun.analysis.studies.study_result import StudyResult, StudySides
 from isorun.study.cells import Cell
 from isorun.study.records import RunRecord, RunState
 
-__all__ = ["NO_RUNS", "Place", "StoredGroup", "by_place", "conditions_of", "same_bits", "side_of", "stored_groups"]
+__all__ = [
+    "NO_RUNS",
+    "Place",
+    "StoredGroup",
+    "by_place",
+    "conditions_of",
+    "same_bits",
+    "side_of",
+    "stored_groups",
+    "without_result",
+]
 
 Place = tuple[tuple[str, ...], int | None, int]
 """A cell within a package: its group, seed and repeat. Its id is another one where its environment is made again."""
@@ -89,17 +99,18 @@ def stored_groups(records: Iterable[RunRecord]) -> tuple[StoredGroup, ...]:
     )
 
 
-def same_bits(stored: Sequence[RunRecord], new: Sequence[RunRecord]) -> SameBits:
+def same_bits(stored: Sequence[RunRecord], new: Sequence[RunRecord], metric: str = "") -> SameBits:
     """Seeds of one group that were run again, and how many of them ended with the same bits as all stored runs of them.
 
-    By the digest of the weights; where one side has none, by all numbers that were logged.
+    By the digest of the weights and the numbers of the metric that is judged: the same weights have another result on
+    other test data. Where one side has no weights, by all numbers that were logged.
     """
     by_seed: defaultdict[int | None, list[RunRecord]] = defaultdict(list)
     for record in stored:
         by_seed[record.cell.seed].append(record)
     again = [record for record in new if record.state is RunState.FINISHED and record.cell.seed in by_seed]
     compared = [record for record in again if _has_numbers(record)]
-    same = [record for record in compared if all(_same(one, record) for one in by_seed[record.cell.seed])]
+    same = [record for record in compared if all(_same(one, record, metric) for one in by_seed[record.cell.seed])]
     blind = [record for record in compared if not all(_weights(one, record) for one in by_seed[record.cell.seed])]
     return SameBits(len(compared), len(same), len(blind))
 
@@ -108,9 +119,11 @@ def _has_numbers(record: RunRecord) -> bool:
     return bool(record.digests or record.series or record.results)
 
 
-def _same(stored: RunRecord, new: RunRecord) -> bool:
+def _same(stored: RunRecord, new: RunRecord, metric: str) -> bool:
     weights = _weights(stored, new)
-    return weights[0] == weights[1] if weights else not any(partings(stored, new))
+    if len(set(weights)) > 1:
+        return False
+    return not any(parting.what == metric or not weights for parting in partings(stored, new))
 
 
 def _weights(stored: RunRecord, new: RunRecord) -> tuple[str, ...]:
@@ -158,6 +171,22 @@ def conditions_of(results: Iterable[StudyResult], group: tuple[str, ...]) -> Ite
             if condition.code not in _COUNTED:
                 seen.setdefault(condition.code, condition)
     yield from seen.values()
+
+
+def without_result(records: Iterable[RunRecord]) -> Iterator[Condition]:
+    """Stored runs that did not end well, and groups of which none did: they are in no mean, and were not made again."""
+    by_group: defaultdict[tuple[str, ...], list[RunRecord]] = defaultdict(list)
+    for record in by_place(records).values():
+        by_group[record.cell.group].append(record)
+    for group, found in by_group.items():
+        failed = [record for record in found if record.state is not RunState.FINISHED]
+        if not failed:
+            continue
+        name = GroupName(*group).label
+        reasons = first_of(dict.fromkeys(record.reason or str(record.state) for record in failed), 2, ", ")
+        message = f"{len(failed)} of {some(len(found), 'stored run')} of {name} left no result ({reasons})"
+        became = "it was not made again" if len(failed) == len(found) else "they are in no mean"
+        yield Condition("stored-runs-failed", f"{message}: {became}", "isorun verify says what is in it", (name,))
 
 
 def by_place(records: Iterable[RunRecord]) -> Mapping[Place, RunRecord]:

@@ -11,7 +11,9 @@ lab here.
 
 from __future__ import annotations
 
+import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -58,6 +60,7 @@ _KINDS: Final = (
     (re.compile(r"frameworks|effective"), ""),
 )
 """What a fact is about; what is none of these is about the machine. "": it says nothing by itself."""
+_MOST_WAYS: Final = 20
 _SCRIPTS: Final = frozenset((".py", ".pyi", ".pyx", ".ipynb", ".sh", ".c", ".cc", ".cpp", ".cu", ".h"))
 
 
@@ -89,15 +92,28 @@ def word_for(replaced: Iterable[Replacement]) -> str:
 
 
 def replaced_between(stored: Sequence[RunRecord], new: Sequence[RunRecord]) -> tuple[Replacement, ...]:
-    """What the new runs had otherwise, over pairs of runs of one group, each once, what weighs most first."""
-    by_group: dict[tuple[str, ...], RunRecord] = {}
-    for record in stored:
-        by_group.setdefault(record.cell.group, record)
-    seen: dict[tuple[str, ...], RunRecord] = {}
-    for record in new:
-        seen.setdefault(record.cell.group, record)
-    found = [item for group, record in seen.items() if group in by_group for item in _between(by_group[group], record)]
-    return tuple(sorted(dict.fromkeys(found), key=lambda item: _ORDER.index(item.kind)))
+    """What any of the new runs had otherwise than all stored runs of its group, each once, what weighs most first.
+
+    Where the stored runs were made in several ways, a new run is held against the one that it is most like.
+    """
+    known, now = _setups(stored), _setups(new)
+    found: dict[Replacement, None] = {}
+    for group, records in now.items():
+        for record in records:
+            pairs = sorted((tuple(_between(kept, record)) for kept in known.get(group, ())), key=len)
+            found |= dict.fromkeys(item for pair in pairs[:1] for item in pair)
+    return tuple(sorted(found, key=lambda item: _ORDER.index(item.kind)))
+
+
+def _setups(records: Iterable[RunRecord]) -> dict[tuple[str, ...], list[RunRecord]]:
+    """Of each group a record of every way in which its runs were made, the first ones of very many."""
+    found: defaultdict[tuple[str, ...], dict[str, RunRecord]] = defaultdict(dict)
+    for record in records:
+        ways = found[record.cell.group]
+        if len(ways) < _MOST_WAYS:
+            said = (record.environment, record.code, record.where.get("host"))
+            ways.setdefault(json.dumps(said, sort_keys=True, default=str), record)
+    return {group: list(ways.values()) for group, ways in found.items()}
 
 
 def _between(stored: RunRecord, new: RunRecord) -> Iterator[Replacement]:

@@ -10,9 +10,7 @@ which examples its runs disagree.
 
 from __future__ import annotations
 
-import base64
 import math
-import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +31,7 @@ __all__ = [
     "answers_of_the_end",
     "churn_of_votes",
     "class_values",
+    "classes_picked",
     "group_gaps",
     "group_noise",
     "group_votes",
@@ -114,19 +113,31 @@ def _stages(steps: Sequence[float]) -> NDArray[np.int64]:
 
 
 def class_values(record: RunRecord, metric: str, picked: PickedRow | None) -> Mapping[str, float]:
-    """Class to value at the row picked (None: the end of the run).
+    """Class to value at the row picked; where the run left none there, or None is picked, at its end."""
+    return _classes_at(record, metric, picked) or _classes_at(record, metric, None)
 
-    Taken from the series "metric[class]"; else from the final per-class values; else, for an accuracy, counted from
-    the predictions and labels of that epoch. A run that kept its classes under another accuracy's name (`accuracy`
-    beside `test_acc`) has those taken when there is only one such name.
+
+def classes_picked(record: RunRecord, metric: str, picked: PickedRow) -> tuple[Mapping[str, float], bool]:
+    """The same, and whether they are of another epoch: the run left none at the row picked, which is not its last."""
+    there = _classes_at(record, metric, picked)
+    found = there or _classes_at(record, metric, None)
+    return found, bool(found) and not there and picked.row < len(picked.series.steps) - 1
+
+
+def _classes_at(record: RunRecord, metric: str, picked: PickedRow | None) -> Mapping[str, float]:
+    """Class to value at the row picked (None: the end of the run); empty where the run left none there.
+
+    Taken from the series "metric[class]", at the end from the final per-class values; else, for an accuracy, counted
+    from the predictions and labels of that epoch. A run that kept its classes under another accuracy's name
+    (`accuracy` beside `test_acc`) has those taken when there is only one such name.
     """
     name = _class_metric(record, metric)
     if name is not None:
-        logged = {} if picked is None else _from_series(record, name, picked)
-        return logged or dict(record.per_class.get(name, {}))
+        return dict(record.per_class.get(name, {})) if picked is None else _from_series(record, name, picked)
     if kind_of(metric) is not MetricKind.ACCURACY:
         return {}
-    return _from_predictions(record, None if picked is None else picked.step)
+    found = predicted_and_labels(record, None if picked is None else picked.step)
+    return {} if found is None else _class_accuracies(*found)
 
 
 def _class_metric(record: RunRecord, metric: str) -> str | None:
@@ -163,13 +174,6 @@ def predicted_and_labels(record: RunRecord, step: float | None) -> tuple[NDArray
     return None
 
 
-def _from_predictions(record: RunRecord, step: float | None) -> dict[str, float]:
-    found = predicted_and_labels(record, step)
-    if found is not None:
-        return _class_accuracies(*found)
-    return {} if step is None else _from_predictions(record, None)
-
-
 def _labels(record: RunRecord, predicted: Predictions) -> NDArray[np.int64] | None:
     """The labels logged with these predictions, else those logged once for the run."""
     named = [item for item in record.predictions if item.name == f"{predicted.name}.labels"]
@@ -180,10 +184,7 @@ def _labels(record: RunRecord, predicted: Predictions) -> NDArray[np.int64] | No
 
 def _unpacked(packed: Predictions) -> NDArray[np.int64]:
     little_endian = np.dtype(packed.dtype).newbyteorder("<")
-    expected = math.prod(packed.shape) * little_endian.itemsize
-    # No more than was announced: a small record must not be able to fill the memory.
-    raw = zlib.decompressobj().decompress(base64.b64decode(packed.data), max(expected, 1))
-    return np.frombuffer(raw, dtype=little_endian).astype(np.int64).reshape(packed.shape)
+    return np.frombuffer(packed.unpacked(), dtype=little_endian).astype(np.int64).reshape(packed.shape)
 
 
 def _class_accuracies(predicted: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, float]:

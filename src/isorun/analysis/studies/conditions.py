@@ -26,7 +26,7 @@ from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRu
 from isorun.analysis.studies.selection import FINAL, selections_of
 from isorun.analysis.studies.study_metrics import judged_metrics, logged_metrics
 from isorun.errors import known_names
-from isorun.sources.freeform import plain
+from isorun.sources.messages import plain
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
 
@@ -113,9 +113,10 @@ def _runs_missing(evidence: StudyFacts) -> Iterator[Condition]:
     missing = sum(max(group.planned - sum(group.states.values()), 0) for group in evidence.groups)
     if missing:
         planned = sum(group.planned for group in evidence.groups)
+        has = "has" if missing == 1 else "have"
         yield Condition(
             "runs-missing",
-            f"{some(missing, 'run')} of the {planned} in the study have not been made yet",
+            f"{some(missing, 'run')} of the {planned} in the study {has} not been made yet",
             "isorun run with the same study: only what is missing is run",
         )
 
@@ -364,7 +365,8 @@ def _restarts(records: Sequence[RunRecord], metrics: Collection[str]) -> Iterato
             "epochs-restart",
             f"epochs begin again in {len(again)} of {some(len(records), 'run')} ({names}): "
             "stages or folds are judged as one training, at the best or the last of all their epochs",
-            "make each fold or stage a run of its own, or log what stands for all: isorun.result(test_acc=...)",
+            "make each fold or stage a run of its own, or log what stands for all: "
+            f"isorun.result({_given(min(again.values()))})",
         )
 
 
@@ -411,8 +413,26 @@ def _judged_at_end(evidence: StudyFacts) -> Iterator[Condition]:
             )
 
 
+def _classes_at_end(evidence: StudyFacts) -> Iterator[Condition]:
+    for metric in evidence.metrics:
+        judged = [one for group in evidence.groups for one in group.selections if _has_classes_at_end(one, metric.name)]
+        names = {one.selection.name for one in judged} - {FINAL.name}
+        if names:
+            yield Condition(
+                "final-classes-used",
+                f"{metric.name} of every class was not logged at the epoch picked by {' and '.join(sorted(names))}: "
+                "the values that classes had at the end of the run are shown",
+                "log them every epoch: isorun.log(epoch=..., per_class={'cat': ..., 'dog': ...})",
+            )
+
+
 def _at_end(judged: SelectionResult, metric: str) -> bool:
     return any(metric in run.selected.at_end for run in judged.runs)
+
+
+def _has_classes_at_end(judged: SelectionResult, metric: str) -> bool:
+    """Whether classes are of another epoch than what is shown beside them."""
+    return any(metric in run.selected.classes_at_end - run.selected.at_end for run in judged.runs)
 
 
 def _from_output(evidence: StudyFacts) -> Iterator[Condition]:
@@ -435,9 +455,13 @@ def _from_output(evidence: StudyFacts) -> Iterator[Condition]:
 
 
 def _log_call(metric: str) -> str:
-    """The line of Python that logs a metric: a name that is none of Python's is given in quotes."""
+    return f"isorun.log(epoch=..., {_given(metric)})"
+
+
+def _given(metric: str) -> str:
+    """A metric as an argument in Python: a name that is none of Python's is given in quotes."""
     is_plain = metric.isidentifier() and not keyword.iskeyword(metric)
-    return f"isorun.log(epoch=..., {f'{metric}=...' if is_plain else f'**{{{json.dumps(metric)}: ...}}'})"
+    return f"{metric}=..." if is_plain else f"**{{{json.dumps(metric)}: ...}}"
 
 
 def _example(records: Sequence[RunRecord], metric: str) -> str:
@@ -470,6 +494,7 @@ STUDY_CHECKS: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
     _unjudged,
     _selected_on_itself,
     _judged_at_end,
+    _classes_at_end,
     _from_output,
     _from_files,
     _metric_chosen,

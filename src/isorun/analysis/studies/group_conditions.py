@@ -25,6 +25,7 @@ from isorun.analysis.evidence.run_units import (
     identical_runs,
     own_seeds,
 )
+from isorun.analysis.studies.foreign_runs import Foreign, more_repeats
 from isorun.analysis.studies.group_result import GroupKey
 from isorun.study.cells import Level
 from isorun.study.imported import IMPORTED
@@ -195,9 +196,17 @@ def _deterministic_differs(key: GroupKey, records: Sequence[RunRecord], _units: 
                 "deterministic-differs",
                 f"identical runs with seed {same.seed} gave {differing.distinct} different {_spoken(differing.name)} "
                 f"in {some(differing.runs, 'run')}{_seen_open(runs)}",
-                "look for threads, data workers, time, files that the training reads (/dev/urandom among them) and "
-                "programs that it starts, which isorun does not see; notes of the runs name more",
+                f"{_about_threads(runs)}data workers, time, files that the training reads (/dev/urandom among them) "
+                "and programs that it starts, which isorun does not see; notes of the runs name more",
             )
+
+
+def _about_threads(records: Sequence[RunRecord]) -> str:
+    """Threads that write to one place, as XGBoost's shotgun does, are ruled out by having one."""
+    asked = [record.environment.get("requested", {}) for record in records]
+    if all((item.get("threads") or item.get("cpus")) == 1 for item in asked):
+        return "look for "
+    return "try one thread (--threads 1 and a new --store, threads = 1 in the study); look for "
 
 
 def _seen_open(records: Sequence[RunRecord]) -> str:
@@ -259,7 +268,7 @@ def _no_identical_runs(key: GroupKey, records: Sequence[RunRecord], _units: RunU
         yield Condition(
             "no-identical-runs",
             f"each of {some(len(seeds), 'seed')} ran once, so the spread is that of seeds, not of identical runs",
-            "set repeats to 8 or more in the study and run again: finished runs are kept",
+            more_repeats(Foreign.OWN),
         )
 
 
@@ -489,6 +498,11 @@ _several_trainings = _of_notes(
     "in {runs} there was more than one training: {note}",
     "make each a run of its own: without -m, or as configs of a study; or judge one of them: --metric NAME@JOB",
 )
+_several_processes = _of_notes(
+    "several-processes",
+    "in {runs} {note}; which process that is may be chance",
+    "log in one process alone, or in each under a name of its own: isorun.log(**{f'test_acc/{fold}': ...})",
+)
 _files_differ = _of_notes(
     "files.differs",
     "in {runs} a file has other values than what was printed or logged, which counts: {note}",
@@ -584,6 +598,7 @@ GROUP_CHECKS: Final[Sequence[GroupCheck]] = (
     _shared_device,
     _bad_return,
     _several_trainings,
+    _several_processes,
     _files_differ,
     _isolation_left,
     _checkout_changed,
@@ -599,6 +614,7 @@ AT_ONCE: Final[Sequence[GroupCheck]] = (
     _shared_device,
     _bad_return,
     _several_trainings,
+    _several_processes,
     _files_differ,
     _isolation_left,
     _checkout_changed,

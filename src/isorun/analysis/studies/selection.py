@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from isorun.analysis.evidence.judged import JudgedMetric, MetricKind, Split, direction_of, kind_of, split_of
 from isorun.analysis.samples import FloatArray
-from isorun.analysis.studies.class_values import PickedRow, class_values
+from isorun.analysis.studies.class_values import PickedRow, class_values, classes_picked
 from isorun.study.design import Selection
 from isorun.study.records import Numbers, RunRecord, Series
 
@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 FINAL: Final = Selection("final", "", "higher")
+_TRACEBACK: Final = "Traceback (most recent call last)"
 _BEST: Final = {"best-loss": MetricKind.LOSS, "best-accuracy": MetricKind.ACCURACY}
 DEFAULT_SELECTIONS: Final = (*_BEST, FINAL.name)
 """Those a study can have that declares none; which of them it has, its runs say."""
@@ -53,7 +54,8 @@ class Selected:
     step: the epoch (or step) picked; None for the end of the run. epochs / seconds: how much training led there,
     in epochs where the training numbers those, else in its steps.
     values: metric to value. at_end: metrics that were not logged at that epoch, so that the run's final value
-    stands for them. problem: why nothing could be picked, "" when something was.
+    stands for them. classes_at_end: the same of per-class values. problem: why nothing could be picked, "" when
+    something was.
     """
 
     step: float | None
@@ -62,6 +64,7 @@ class Selected:
     values: Mapping[str, float] = field(default_factory=dict)
     per_class: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     at_end: frozenset[str] = frozenset()
+    classes_at_end: frozenset[str] = frozenset()
     problem: str = ""
 
 
@@ -127,25 +130,28 @@ def _at_row(record: RunRecord, picked: PickedRow, metrics: Sequence[str]) -> Sel
     values = {name: value for name, value in logged.items() if value is not None}
     final = {name: _final_value(record, name) for name in metrics if name not in values}
     at_end = {name: value for name, value in final.items() if value is not None}
+    classes = {name: classes_picked(record, name, picked) for name in metrics}
     return Selected(
         step=picked.step,
         epochs=picked.epochs,
         seconds=picked.series.seconds[picked.row],
         values={name: {**values, **at_end}[name] for name in metrics if name in values or name in at_end},
-        per_class={name: class_values(record, name, picked) for name in metrics},
+        per_class={name: found for name, (found, _) in classes.items()},
         at_end=frozenset(at_end),
+        classes_at_end=frozenset(name for name, (_, of_the_end) in classes.items() if of_the_end),
     )
 
 
 def _at_end(record: RunRecord, metrics: Sequence[str]) -> Selected:
     found = {name: _final_value(record, name) for name in metrics}
     lengths = [_last_row(record.series[name]).epochs for name in metrics if name in record.series]
+    classes = {name: _final_classes(record, name) for name in metrics}
     return Selected(
         step=None,
         epochs=max(lengths, default=None),
         seconds=training_seconds(record),
         values={name: value for name, value in found.items() if value is not None},
-        per_class={name: _final_classes(record, name) for name in metrics},
+        per_class=classes,
         at_end=frozenset(name for name, value in found.items() if value is not None),
     )
 
@@ -254,7 +260,15 @@ def _quantiles(ordered: FloatArray, first: NDArray[np.intp], counts: NDArray[np.
 
 
 def last_words(log: str) -> str:
-    """The last line that is not indented: in a traceback and in isorun's own errors it says what is wrong."""
+    """What a log says of its end: its last line that is not indented, and before it the error of its last traceback.
+
+    A message of several lines goes on behind the error ("Stack trace:", "Compile with …") and says less than it; yet
+    what stands there may also be the word of a program that caught the error.
+    """
     lines = [line for line in log.splitlines() if line.strip()]
-    leading = [line for line in lines if not line[0].isspace()]
-    return (leading or lines or [""])[-1].strip()
+    leading = [line.strip() for line in lines if not line[0].isspace()]
+    if not leading:
+        return lines[-1].strip() if lines else ""
+    traced = [number for number, line in enumerate(leading) if line.startswith(_TRACEBACK)]
+    error = leading[traced[-1] + 1 : traced[-1] + 2] if traced else []
+    return " … ".join(dict.fromkeys([*error, leading[-1]]))

@@ -24,12 +24,13 @@ from typing import Any, ClassVar, Final, Protocol
 import numpy as np
 
 from isorun.analysis import Told
-from isorun.analysis.evidence import Condition, of_draws
+from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.provenance import between_sides
 from isorun.analysis.pairwise import levene
 from isorun.analysis.samples import Significance
 from isorun.analysis.studies.conditions import StudyFacts, study_conditions
+from isorun.analysis.studies.foreign_runs import Foreign, more_runs, steps_for_such_runs
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult, analyse_group
 from isorun.analysis.studies.selection import selections_of
 from isorun.analysis.studies.study_metrics import WeakRule, judged_metrics, logged_metrics, weak_rule
@@ -37,7 +38,6 @@ from isorun.analysis.studies.study_provenance import ProvenanceFact, study_prove
 from isorun.errors import InputError, NothingRecorded, known_names
 from isorun.study.cells import GROUP_FACTORS, Level, cells_of
 from isorun.study.design import Metric, Selection, Study
-from isorun.study.imported import IMPORTED
 from isorun.study.records import RunRecord, RunState, states
 
 __all__ = [
@@ -108,7 +108,7 @@ class StudyResult(Told):
     selections: the primary one first. logged: every metric that any finished run logged.
     weak: when a run counts as weak by the primary metric; None without a metric.
     searches: what is said of each, by name; its trials are groups, whose spread nobody asked for.
-    provenance: what the finished runs come from.
+    provenance: what the finished runs come from. foreign: whose the runs are where isorun did not make them.
     """
 
     told_as: ClassVar[str] = "study"
@@ -124,6 +124,7 @@ class StudyResult(Told):
     conditions: tuple[Condition, ...]
     searches: Mapping[str, SearchTold] = field(default_factory=dict)
     provenance: tuple[ProvenanceFact, ...] = ()
+    foreign: Foreign = Foreign.OWN
 
     @property
     def primary(self) -> JudgedMetric | None:
@@ -153,7 +154,7 @@ def analyse_recorded(
     judged = judged_metrics(metrics, finished)
     chosen = selections_of(selections, finished, judged)
     weak = weak_rule(judged[0]) if judged else None
-    by_group = _by_group(planned, records)
+    by_group, foreign = _by_group(planned, records), Foreign.of(records)
     groups = tuple(
         analyse_group(key, runs, planned=planned.get(key, 0), metrics=judged, selections=chosen, weak=weak)
         for key, runs in by_group.items()
@@ -168,42 +169,10 @@ def analyse_recorded(
         levels=tuple(_level_comparisons(groups, judged, chosen)),
         states=states(records),
         logged=logged_metrics(finished),
-        conditions=_of_imported(told, records),
+        conditions=steps_for_such_runs(told, foreign, judged),
         provenance=study_provenance(finished),
+        foreign=foreign,
     )
-
-
-_MORE_RUNS: Final = "make more runs with the tracker, then isorun import again: only what is new is taken"
-_NEXT_OF_IMPORTED: Final = {
-    **dict.fromkeys(("few-runs", "no-identical-runs", "runs-missing", "too-few-units"), _MORE_RUNS),
-    **dict.fromkeys(("default-not-independent", "seed-without-effect"), f"draw anew in every run; {_MORE_RUNS}"),
-    **dict.fromkeys(
-        ("runs-failed", "runs-without-metric", "metric-not-finite", "weak-runs"), "look at these runs in the tracker"
-    ),
-    "final-value-used": "log it every epoch, or judge another metric: --metric NAME",
-    "code-differs": "isorun import … --approach PARAMETER tells versions apart where a parameter or tag does",
-}
-"""What to do about runs that isorun did not make, and cannot make again."""
-
-
-_MORE_ROWS: Final = "add rows to the table, then isorun pack --from-plain again"
-_NEXT_OF_TABLES: Final = {
-    **dict.fromkeys(("few-runs", "no-identical-runs", "too-few-units"), _MORE_ROWS),
-    **dict.fromkeys(("runs-failed", "runs-without-metric", "metric-not-finite"), "look at these rows of the table"),
-}
-"""The same for rows of a table, of which nobody declared how many there should be."""
-
-
-def _of_imported(conditions: Iterable[Condition], records: Sequence[RunRecord]) -> tuple[Condition, ...]:
-    """What is said of runs that isorun made, or what can be done about those that it did not."""
-    if all(record.launch == IMPORTED for record in records):
-        known: Mapping[str, str] = _NEXT_OF_IMPORTED
-    elif all(record.cell.command[:1] == (IMPORTED,) for record in records):
-        known = _NEXT_OF_TABLES
-        conditions = [one for one in conditions if one.code != "runs-missing"]
-    else:
-        return tuple(conditions)
-    return tuple(replace(one, next_step=known.get(one.code, one.next_step)) for one in conditions)
 
 
 def _by_group(order: Iterable[GroupKey], records: Iterable[RunRecord]) -> dict[GroupKey, list[RunRecord]]:
@@ -310,24 +279,25 @@ class StudySides:
         merged = [item for item in known if item.code in {"default-not-independent", "seed-without-effect"}]
         if merged:
             return merged[0].next_step
-        if of_draws(known):
-            return _MORE_RUNS
         if self.noun == "run":
-            return "raise repeats in the study (or -n) to 10 and run again: finished runs are kept"
-        return (
-            "add seeds to the study (seeds = [1, 2, …, 10]; --seed) and run again: finished runs are kept; or ask "
-            "about one seed alone: --unit repeat"
-        )
+            own = "raise repeats in the study (or -n) to 10 and run again: finished runs are kept"
+        else:
+            own = (
+                "add seeds to the study (seeds = [1, 2, …, 10]; --seed) and run again: finished runs are kept; or ask "
+                "about one seed alone: --unit repeat"
+            )
+        return more_runs(self.result.foreign, own)
 
     def conditions(self) -> tuple[Condition, ...]:
         """Everything known against a verdict on these groups."""
         labels = {group.key.label for group in self.groups}
         own = (_touching(condition, labels) for condition in self.result.conditions)
-        between = [
+        found = (
             condition
             for a, b in combinations(self.groups, 2)
             for condition in between_sides(a.provenance, b.provenance, self.by)
-        ]
+        )
+        between = steps_for_such_runs(found, self.result.foreign)
         return (*(condition for condition in own if condition is not None), *dict.fromkeys(between))
 
 

@@ -49,6 +49,8 @@ _SILENT: Final = re.compile(
 _FULL: Final = re.compile(
     r"MaxSubmit\w*|submit limit|temporarily unable to accept|resource temporarily|job count limit", re.I
 )
+_NOT_KEPT: Final = re.compile(r"storage is disabled|not running a supported|is not supported|are supported", re.I)
+"""What sacct says where no accounting is kept; in whatever other words it fails, it may do better later."""
 _NO_JOB: Final = re.compile(r"invalid job id", re.IGNORECASE)
 _UNLIMITED: Final = frozenset(["UNLIMITED", "INFINITE", "NONE", "N/A", "(null)", ""])
 
@@ -187,10 +189,10 @@ class Slurm:
         try:
             code, output, said = self._run(["sacct", "-n", "-P", "-X", "-D", "-j", number, "-o", form])
         except subprocess.TimeoutExpired:
-            code, output, said = 1, "", "connection timed out"
+            code, output, said = 1, "", ""
         if code:
             self._ask_accounting_at = now + _ACCOUNTING_PAUSE_SECONDS
-            is_away = _SILENT.search(said) is not None
+            is_away = _NOT_KEPT.search(said) is None
             self._accounting_away_since = (self._accounting_away_since or now) if is_away else None
             self._bear_without_accounting(now)
             return None

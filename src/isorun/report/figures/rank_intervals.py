@@ -117,7 +117,7 @@ def _sentence(board: Leaderboard, ranked: Sequence[Standing], others: Sequence[s
     apart = len(_bands(board))
     said = f"{len(ranked)} ranked; "
     said += f"{count(apart, 'band')} of those that are not told apart." if apart else "all are told apart."
-    return said + (f" {len(others)} not rankable: a single run says nothing about spread." if others else "")
+    return said + (f" {len(others)} not rankable: a single draw says nothing about spread." if others else "")
 
 
 def _data(title: str, ranked: Sequence[Standing], others: Sequence[str], letters: Mapping[str, str]) -> Table:

@@ -48,7 +48,7 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "runs": (*_JUDGED, "page"),
     "run": (),
     "compare": ("a", "b", "with", "metric", "selection", "pair", "margin", "anyway"),
-    "leaderboard": (*_JUDGED, SEVERAL),
+    "leaderboard": (*_JUDGED, SEVERAL, "anyway"),
     "environments": ("a", "b"),
     "searches": ("search",),
 }

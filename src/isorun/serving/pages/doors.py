@@ -145,7 +145,8 @@ class _Pages:
         def make() -> Page:
             found, query = self._shown.entries(asked.viewer, text), {**asked.query, "q": text}
             registry = any(shelf.is_registry for shelf in self._shown.shelves)
-            page = home_page(found, query, asked.viewer.user if registry else None)
+            unlisted = self._shown.unlisted(asked.viewer, text)
+            page = home_page(found, query, asked.viewer.user if registry else None, unlisted)
             self._load_statistics()
             return page
 

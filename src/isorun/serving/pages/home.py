@@ -19,10 +19,16 @@ _REPLICATED_BY: Final = "replicated by"
 Found = Sequence[tuple[AbstractShelf, ShelfEntry]]
 
 
-def home_page(entries: Found, query: Mapping[str, str], user: str | None = None) -> Page:
+def home_page(
+    entries: Found,
+    query: Mapping[str, str],
+    user: str | None = None,
+    unlisted: Sequence[tuple[AbstractShelf, int]] = (),
+) -> Page:
     """The studies that match what is searched for; without a search all.
 
-    user: of a registry, who logged in, empty where nobody did; None where there is none to log in to.
+    user: of a registry, who logged in, empty where nobody did; None where there is none to log in to. unlisted: shelves
+    that have more than they list, and how many.
     """
     text = query.get("q", "")
     shown = [(shelf, entry) for shelf, entry in entries if not entry.problem]
@@ -37,13 +43,18 @@ def home_page(entries: Found, query: Mapping[str, str], user: str | None = None)
         path=HOME,
         query={"q": text, "page": query.get("page", "")},
         facts=("1 study" if len(entries) == 1 else f"{len(entries)} studies",),
+        rest=tuple(_more(shelf, count) for shelf, count in unlisted),
         first=(_said(shown, text, user) if shown or not broken else "What is here cannot be shown: see below.",),
         sections=(
             *((Section("studies", "Recent studies" if not text else "Found", (), (table,)),) if shown else ()),
             *((Section("problems", "What cannot be shown", (), broken),) if broken else ()),
         ),
         related=(*paging.links(lambda page: address(HOME, {"q": text, "page": page})), *_login(user)),
-        data={"search": text, "studies": [_plain(shelf, entry) for shelf, entry in entries]},
+        data={
+            "search": text,
+            "studies": [_plain(shelf, entry) for shelf, entry in entries],
+            "not_listed": {shelf.name: count for shelf, count in unlisted},
+        },
         further=(_table(shown, "Studies"),),
         linked=lambda column, text, row: (
             addresses.get((row[0], row[1]), "") if column.title == "study" else replicating.get(text, "")
@@ -68,6 +79,13 @@ def _said(shown: Found, text: str, user: str | None) -> str:
     moment = _moment(latest.when)
     when = f", pushed at {moment}" if shelf.is_registry else f", whose latest run began at {moment}"
     return f"The latest is {latest.name}{when if latest.when else ''}."
+
+
+def _more(shelf: AbstractShelf, count: int) -> str:
+    """What is not listed, and how it is had."""
+    if shelf.is_registry:
+        return f"{count:,} more of the {shelf.title} are not listed, those pushed first: search for words of theirs."
+    return f"{count:,} more studies of {shelf.title} are neither listed nor searched: isorun report NAME has each."
 
 
 def _moment(when: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.analysis.checks.comparable import same_runs
+from isorun.analysis.comparability import ComparedSide, is_arguable, unlike_sides
 from isorun.analysis.evidence import Condition
 from isorun.analysis.leaderboards.leaderboard import Leaderboard
 from isorun.analysis.studies.study_result import UNIT, run_table
@@ -18,6 +19,7 @@ from isorun.report.figures.rank_intervals import rank_figure, tied_letters
 from isorun.report.leaderboards import leaderboard_view
 from isorun.serving.pages import Page
 from isorun.serving.pages.choices import (
+    Choice,
     address_of_group,
     asked_for,
     factor_choices,
@@ -65,10 +67,37 @@ class _Entrant:
         own = {run.run_id for run in self.group.selections[0].runs}
         return [record for record in self.found.study.records if record.run_id in own]
 
+    def held(self, metric: str) -> ComparedSide:
+        """What says whether it can be ranked with entries of other studies."""
+        assert self.found.result is not None
+        judged = next(one for one in self.found.result.metrics if one.name == metric)
+        declared = self.found.study.design.metrics.get(metric)
+        return ComparedSide(
+            f"{self.found.shelf}/{self.found.name}",
+            judged,
+            None if declared is None else declared.direction,
+            self.group.selections[0].selection,
+            self.records,
+            self.group.provenance,
+        )
+
     @property
     def replicators(self) -> str:
         """Who replicated it, as a cell of a table."""
         return replicated_by(self.found.study.entry) or "nobody yet"
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparable:
+    """Entries that can be ranked together. left_out: the others, and why. told: why some are ranked all the same.
+
+    arguable: whether who asks for it may rank more of them.
+    """
+
+    entrants: tuple[_Entrant, ...]
+    left_out: tuple[str, ...] = ()
+    told: tuple[Condition, ...] = ()
+    arguable: bool = False
 
 
 def leaderboard_page(studies: Sequence[AnalysedStudy], query: Mapping[str, str], of: Sequence[str] = ()) -> Page:
@@ -90,13 +119,20 @@ def leaderboard_page(studies: Sequence[AnalysedStudy], query: Mapping[str, str],
     metric = asked_for(asked, "metric", [one.name for one in first.result.metrics], first.result.metrics[0].name)
     everything = _together([study.result for study in studies if study.result is not None])
     narrowed(everything, {name: asked[name] for name in asked if name != "metric"})  # refuses what no study has
-    entrants, left_out = _entrants(studies, asked, metric, across)
+    anyway = bool(asked_for(asked, "anyway", ["yes"]))
+    found, left_out = _entrants(studies, asked, metric, across)
+    comparable = _comparable(found, metric, anyway=anyway)
+    entrants = comparable.entrants
+    left_out = (*left_out, *comparable.left_out)
     page = replace(
-        page, choices=tuple(_choices(everything, asked, metric)), listings=left_out, linked=_linked(entrants)
+        page,
+        choices=tuple(_choices(everything, asked, metric, comparable)),
+        listings=(Listing("Left out", left_out),) if left_out else (),
+        linked=_linked(entrants),
     )
     if len(entrants) > _MOST_RANKED:
         why = f"{len(entrants)} entries are too many to be ranked on a page: choose at most {_MOST_RANKED} of them."
-        return replace(page, first=(why,), data={"approaches": [], "why": why})
+        return replace(page, first=(why,), data={"approaches": [], "why": why, "left_out": list(left_out)})
     several = [one for one in entrants if one.units(metric) > 1]
     single = [one for one in entrants if one.units(metric) == 1]
     try:
@@ -104,8 +140,11 @@ def leaderboard_page(studies: Sequence[AnalysedStudy], query: Mapping[str, str],
     except InputError as error:
         below = _below(single, metric)
         why = f"Nothing can be ranked: {error.what}."
-        return replace(page, first=(why,), sections=_places((), below), data={"approaches": []})
-    return _with_board(page, board, several, single)
+        data = {"approaches": [], "left_out": list(left_out)}
+        return replace(page, first=(why,), sections=_places((), below), data=data)
+    board = replace(board, conditions=(*comparable.told, *board.conditions))
+    page = _with_board(page, board, several, single)
+    return replace(page, data={**page.data, "left_out": list(left_out)})
 
 
 def _together(results: Sequence[StudyResult]) -> StudyResult:
@@ -115,21 +154,52 @@ def _together(results: Sequence[StudyResult]) -> StudyResult:
     return replace(results[0], groups=groups, selections=tuple(reversed(selections.values())))
 
 
-def _choices(result: StudyResult, asked: Mapping[str, str], metric: str) -> list[Any]:
+def _choices(result: StudyResult, asked: Mapping[str, str], metric: str, found: _Comparable) -> list[Choice]:
     picked = [*metric_choice(result, metric), *selection_choice(result, asked.get("selection", ""))]
-    return [*picked, *factor_choices(result, asked)]
+    options = (("", "left out"), ("yes", "ranked anyway"))
+    anyway = [Choice("anyway", "what is not comparable", asked.get("anyway", ""), options)] if found.arguable else []
+    return [*picked, *factor_choices(result, asked), *anyway]
+
+
+def _comparable(entrants: Sequence[_Entrant], metric: str, *, anyway: bool) -> _Comparable:
+    """What of other studies can be ranked with the first one, by the rules of `isorun compare --baseline`.
+
+    Each is held against the group of the first study that is most like it. Groups of one study are ranked as it
+    declares them: whoever declares both may be comparing just that.
+    """
+    kept: list[_Entrant] = []
+    left_out, told, arguable = list[str](), list[Condition](), False
+    mates = [one for one in entrants if one.found is entrants[0].found]
+    for one in entrants:
+        like = _most_like(one, mates)
+        unlike = () if one in mates else tuple(unlike_sides(like.held(metric), one.held(metric)))
+        arguable = arguable or bool(unlike and is_arguable(unlike))
+        if not unlike or (anyway and is_arguable(unlike)):
+            kept.append(one)
+            told += [replace(condition, groups=(one.name,)) for condition in unlike]
+        else:
+            left_out.append(f"{one.name}, beside {like.name}: {'; '.join(why.message for why in unlike)}")
+    return _Comparable(tuple(kept), tuple(left_out), tuple(told), arguable)
+
+
+def _most_like(entrant: _Entrant, others: Sequence[_Entrant]) -> _Entrant:
+    """The group of the same name, or at the same level, or the first."""
+    own = entrant.group.key
+    same = [one for one in others if one.group.key == own]
+    return next(iter([*same, *(one for one in others if one.group.key.level == own.level), *others]))
 
 
 def _entrants(
     studies: Sequence[AnalysedStudy], asked: Mapping[str, str], metric: str, across: bool
-) -> tuple[list[_Entrant], tuple[Listing, ...]]:
+) -> tuple[list[_Entrant], tuple[str, ...]]:
+    """The groups that are asked for, and what is left out, with the reason."""
     found: list[_Entrant] = []
     left_out = []
     for study in studies:
         if study.result is None or metric not in [one.name for one in study.result.metrics]:
             left_out.append(f"{study.name}: no finished run has a value of {metric}")
             continue
-        wanted = {name: asked[name] for name in asked if name != "metric"}
+        wanted = {name: asked[name] for name in asked if name not in {"metric", "anyway"}}
         try:
             result = narrowed(study.result, wanted)
         except InputError as error:  # some study has it, and this one has not
@@ -149,7 +219,7 @@ def _entrants(
                 found.append(entrant)
             else:
                 left_out.append(f"{name}: runs of it are those of {twin.name}, recorded once")
-    return found, ((Listing("Left out", tuple(left_out)),) if left_out else ())
+    return found, tuple(left_out)
 
 
 def _label(group: GroupResult, groups: Sequence[GroupResult]) -> str:
@@ -219,7 +289,7 @@ def _places(figures: tuple[Figure, ...], tables: tuple[Table, ...]) -> tuple[Sec
 
 
 def _below(single: Sequence[_Entrant], metric: str) -> tuple[Table, ...]:
-    """Those of a single run: what they reached, and no place."""
+    """Those of a single draw, however often it was run: what they reached, and no place."""
     if not single:
         return ()
     columns = (Column("approach", key=True), Column(metric), Column("runs"), Column(_REPLICATED_BY, key=True))
@@ -228,7 +298,8 @@ def _below(single: Sequence[_Entrant], metric: str) -> tuple[Table, ...]:
         for one in single
     )
     notes = ("One draw says nothing about spread, so that nothing can be said about a place.",)
-    return (Table("not-rankable", "Not rankable: a single run", columns, rows, notes),)
+    drawn = "run" if all(one.group.finished == 1 for one in single) else "draw"
+    return (Table("not-rankable", f"Not rankable: a single {drawn}", columns, rows, notes),)
 
 
 def _linked(entrants: Sequence[_Entrant]) -> Linked:

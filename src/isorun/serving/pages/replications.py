@@ -1,4 +1,4 @@
-"""Who replicated what is shown: each package that says so, with where its own page is."""
+"""Who replicated what is shown, and what that replicates itself: each package, with where its own page is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from isorun.serving.pages.links import study_address
 if TYPE_CHECKING:
     from isorun.serving.shelves import ShelfEntry
 
-__all__ = ["PACKAGE", "plain_replications", "replicated_by", "replication_addresses", "replication_sections"]
+__all__ = [
+    "PACKAGE",
+    "original_links",
+    "plain_original",
+    "plain_replications",
+    "replicated_by",
+    "replication_addresses",
+    "replication_sections",
+]
 
 PACKAGE = "replicating package"
 """The column that leads to the page of a package."""
@@ -42,3 +50,16 @@ def replication_sections(entry: ShelfEntry) -> tuple[Section, ...]:
 def plain_replications(shelf: str, entry: ShelfEntry) -> list[dict[str, str]]:
     """For machines."""
     return [{**one.to_json(), "page": study_address(shelf, one.package)} for one in entry.replications]
+
+
+def original_links(shelf: str, entry: ShelfEntry) -> tuple[tuple[str, str], ...]:
+    """To the package that this one says it replicates, for those who may see it."""
+    return ((f"replicates {entry.original}", study_address(shelf, entry.original)),) if entry.original else ()
+
+
+def plain_original(shelf: str, entry: ShelfEntry) -> dict[str, str | None] | None:
+    """The same for machines; the address also for those who may not see it."""
+    if not entry.replicates:
+        return None
+    page = study_address(shelf, entry.original) if entry.original else None
+    return {"address": entry.replicates, "package": entry.original or None, "page": page}

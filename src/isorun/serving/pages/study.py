@@ -28,7 +28,13 @@ from isorun.serving.pages.choices import (
 )
 from isorun.serving.pages.exact import every_run
 from isorun.serving.pages.links import run_address, study_address
-from isorun.serving.pages.replications import PACKAGE, plain_replications, replication_sections
+from isorun.serving.pages.replications import (
+    PACKAGE,
+    original_links,
+    plain_original,
+    plain_replications,
+    replication_sections,
+)
 from isorun.study.cells import Level
 from isorun.study.records import RunState
 
@@ -59,7 +65,7 @@ def study_page(found: AnalysedStudy, query: Mapping[str, str], standing: Status 
         query=asked,
         trail=study_trail(found, here="study"),
         facts=tuple(_facts(found)),
-        related=beside(found, "study"),
+        related=(*original_links(found.shelf, entry), *beside(found, "study")),
         standing="" if standing is None or not standing.is_at_work else str(standing),
         follows=study_address(found.shelf, found.name, "events"),
         linked=lambda column, text, _: _address_of(found, column, text),
@@ -85,6 +91,7 @@ def study_page(found: AnalysedStudy, query: Mapping[str, str], standing: Status 
             "tier": entry.tier or None,
             "replicated_by": list(entry.replicated_by),
             "replications": plain_replications(found.shelf, entry),
+            "replicates": plain_original(found.shelf, entry),
         },
         further=(every_run(result),),
     )
@@ -126,6 +133,8 @@ def _facts(found: AnalysedStudy) -> Iterator[str]:
         yield entry.tier
     if entry.replicated_by:
         yield f"{REPLICATED} by {', '.join(entry.replicated_by)}"
+    if entry.replicates and not entry.original:
+        yield f"replicates {entry.replicates[:19]}"
     if entry.address:
         yield entry.address[:19]
 

@@ -14,6 +14,7 @@ from isorun.serving.pages.choices import Choice, stated
 from isorun.serving.pages.links import run_address, store_option, study_address
 from isorun.serving.pages.study import beside, study_trail
 from isorun.serving.shelves import not_on_shelf
+from isorun.study.records import RunState
 
 if TYPE_CHECKING:
     from isorun.serving.kept import AnalysedStudy
@@ -23,7 +24,7 @@ __all__ = ["environments_page"]
 
 
 def environments_page(found: AnalysedStudy, query: Mapping[str, str]) -> Page:
-    """Two runs by their ids; without any the first and the last that finished."""
+    """Two runs by their ids; without any the first and the last that finished, or of all where none did."""
     records = found.study.records
     asked = stated("environments", query)
     page = Page(
@@ -35,7 +36,8 @@ def environments_page(found: AnalysedStudy, query: Mapping[str, str]) -> Page:
     )
     if not records:
         return replace(page, first=("No run has ended yet.",), data={"study": found.name})
-    ordered = sorted(records, key=lambda record: record.started_at)
+    finished = [record for record in records if record.state is RunState.FINISHED]  # others may not know what they had
+    ordered = sorted(finished or records, key=lambda record: record.started_at)
     a = _run(records, asked["a"]) if "a" in asked else ordered[0]
     b = _run(records, asked["b"]) if "b" in asked else ordered[-1]
     difference = difference_of(a, b)

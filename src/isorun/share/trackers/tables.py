@@ -104,7 +104,7 @@ class _Tables(AbstractTracker):
         points = _points(self._rows(values), shown_where(str(values))) if values and values.is_file() else {}
         if values and not values.is_file():
             self.notes.append(f"there is no {values.name}, so that no run has a series: final values alone are there")
-        reading = _Reading(rows, chosen, shown_where(str(path)))
+        reading = _Reading(rows, chosen, shown_where(str(path)), {name for run in points.values() for name in run})
         runs = [reading.run(row, points) for row in rows]
         self._tell_of(reading, points)
         wanted = chosen.only({run.experiment: run.experiment for run in runs}, "experiment", self.place)
@@ -319,7 +319,7 @@ def _read(text: Any) -> Any:
 class _Reading:
     """What the columns of a table of runs are: told by their names, or by whoever asks."""
 
-    def __init__(self, rows: Sequence[_Row], chosen: Chosen, shown: str) -> None:
+    def __init__(self, rows: Sequence[_Row], chosen: Chosen, shown: str, series: Iterable[str] = ()) -> None:
         if not rows:
             raise InputError(f"{shown} has no rows")
         self._shown = shown
@@ -328,9 +328,7 @@ class _Reading:
         columns = list(dict.fromkeys(name for row in rows for name in row))
         self._own = {kind: next((name for name in names if name in columns), "") for kind, names in _OWN.items()}
         self._kinds = {name: self._kind(name, chosen) for name in columns if name not in self._own.values()}
-        for name in (*chosen.metrics, *chosen.params):
-            if name not in columns:
-                raise InputError(f"{shown} has no column {name!r}", allowed=known_names(name, columns))
+        self._refuse_missing(chosen, columns, series)
         if "metrics" not in self._kinds.values() and not (chosen.metrics or _TEXTS in columns or self._own["run"]):
             numbers = [name for name in self._kinds if all(number_of(_read(row.get(name))) is not None for row in rows)]
             raise InputError(
@@ -339,6 +337,15 @@ class _Reading:
                 allowed="columns named metrics.X, or --metric NAME for each result; all others are parameters",
                 hint=f"isorun import {Path(shown).suffix[1:] or 'csv'}:{shown} --metric {(numbers or columns)[-1]}",
             )
+
+    def _refuse_missing(self, chosen: Chosen, columns: Sequence[str], series: Iterable[str]) -> None:
+        """What is asked for and no column is called. A metric may be in a column metrics.X, or in a table of series."""
+        named = [name for name in columns if self._kinds.get(name) == "metrics"]
+        metrics = {*named, *map(_called, named), *series}
+        for name in (*chosen.metrics, *chosen.params):
+            if name not in (metrics if name in chosen.metrics else columns):
+                what = "is no result" if name in columns else "is no column"
+                raise InputError(f"{name!r} {what} of {self._shown}", allowed=known_names(name, columns))
 
     @staticmethod
     def _kind(name: str, chosen: Chosen) -> str:
@@ -354,8 +361,7 @@ class _Reading:
         for name, kind in self._kinds.items():
             if name not in row or name == _TEXTS:
                 continue
-            start = next((start for start in _PREFIXES if name.startswith(start)), "")
-            self._put(parts, kind, name.removeprefix(start), row[name], dropped)
+            self._put(parts, kind, _called(name), row[name], dropped)
         texts = _read(row.get(_TEXTS, "[]"))
         for name in texts if isinstance(texts, list) else []:
             parts["params"][name] = str(row[f"params.{name}"])
@@ -399,6 +405,12 @@ class _Reading:
                 dropped.append(f"what {name} holds, which is no number")
         else:
             parts[kind][name] = cell if kind == "tags" else _read(cell)
+
+
+def _called(column: str) -> str:
+    """What a column is about: metrics.acc is acc."""
+    start = next((start for start in _PREFIXES if column.startswith(start)), "")
+    return column.removeprefix(start)
 
 
 def _key(run_id: str) -> tuple[str, ...]:

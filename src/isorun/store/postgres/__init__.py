@@ -77,6 +77,7 @@ class PostgresStore(AbstractStore):
     ) -> None:
         lease = _lease_seconds() if lease_seconds is None else lease_seconds
         self._line = ServerLine(url, patience_seconds=patience_seconds)
+        outages = self._line.outages
         self.place = self._line.place
         self.looked_over_by = f"isorun store verify --store {shlex.quote(self.place)}"
         self._guard = threading.RLock()
@@ -84,7 +85,7 @@ class PostgresStore(AbstractStore):
         self._closed = False
         self._durable = True
         self._writer = RowWriter()
-        self._claims = LeasedClaims(self._do, lambda: ServerLine(url, patience_seconds=lease), lease)
+        self._claims = LeasedClaims(self._do, lambda: ServerLine(url, patience_seconds=lease, outages=outages), lease)
         try:
             self._open(create=create)
             self.key = self._own_key()
@@ -127,6 +128,10 @@ class PostgresStore(AbstractStore):
         with self._told_where():
             return self._reader().records(self._rows(cell_ids))
 
+    def each_record(self, cell_id: str) -> Iterator[RunRecord | StoreDamaged]:
+        """The records of a cell, each by itself."""
+        return (found for _, found in self._reader().each(self._rows([cell_id])))
+
     def run_ids(self, cell_ids: Iterable[str] | None = None) -> set[str]:
         """The runs of all records, or of those of the given cells."""
         return {f"{cell}-{attempt}" for cell, attempt in self._asked("cell, attempt", "true", cell_ids)}
@@ -139,13 +144,14 @@ class PostgresStore(AbstractStore):
         """When the server may lose what it acknowledged, how long it was away, and claims that others took over."""
         unsafe = f"{self.place} runs with fsync = off: records are lost when its machine crashes"
         taken = "was taken over by another process: this one was stopped, or cut off from the store, for too long"
-        seconds = sum(self._line.waits)
-        how_long = "was waited for" if seconds < 1 else f"was waited for, {seconds:.0f} seconds in all"
-        waited = f"{self.place} was away, and {how_long}"
+        seconds = self._line.outages.seconds
+        waited = f"{self.place} was away for about {seconds:.0f} seconds in all, and was waited for"
+        if seconds < 1:  # of one that nobody asked anything meanwhile, no more is known
+            waited = f"the line to {self.place} broke, and was made again"
         failed = "claims could not be renewed for a while, which is tried again"
         return (
             *([] if self._durable else [Note("store-not-durable", unsafe)]),
-            *([Note("store-waited", waited)] if self._line.waits else []),
+            *([Note("store-waited", waited)] if len(self._line.outages) else []),
             *(Note("store-claim-lost", f"the claim of run {run_id} {taken}") for run_id in self._claims.lost),
             *(Note("store-renewing", f"{failed}: {trouble}") for trouble in tuple(self._claims.troubles)),
         )
@@ -187,9 +193,9 @@ class PostgresStore(AbstractStore):
         with self._guard:
             if self._closed:
                 raise StoreError(f"{doing} failed: {self.place} was closed")
-            waited = len(self._line.waits)
+            before = self._line.connections
             done = self._line.do(doing, work)
-            if len(self._line.waits) != waited:
+            if self._line.connections != before:
                 self._claims.forget_rows()
             return done
 

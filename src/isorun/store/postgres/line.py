@@ -21,7 +21,7 @@ import psycopg
 from isorun.errors import StoreBusy, StoreDamaged, StoreError
 from isorun.store import shown_place
 
-__all__ = ["ServerLine"]
+__all__ = ["Outages", "ServerLine"]
 
 # Of a line that broke, psycopg also warns in its log, which Python prints where nobody has said where it goes.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -54,26 +54,59 @@ _NOT_PREPARED: Final = ("26000", "42P05")
 """There is no such prepared statement, or there is one already: a pooler put the line through to another session."""
 
 
+class Outages:
+    """When a server gave no answer, as seen by all lines of a process.
+
+    A line sees an outage only when something is asked on it: one that asks for nothing until the server is back finds
+    itself cut off and makes another connection at once, while the line beside it may have waited all the time.
+    """
+
+    def __init__(self) -> None:
+        self._seen: list[list[float]] = []
+
+    def begin(self, asked: float) -> list[float]:
+        """One more: from when the answer was asked for that did not come, to when one came, which the line moves on."""
+        outage = [asked, asked]
+        self._seen.append(outage)
+        return outage
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    @property
+    def seconds(self) -> float:
+        """How long they were in all, where two lines saw the same one once."""
+        total, until = 0.0, float("-inf")
+        for begin, end in sorted(map(tuple, self._seen)):
+            total += max(end - max(begin, until), 0.0)
+            until = max(end, until)
+        return total
+
+
 class ServerLine:
     """One connection to the server of a URL, used by one thread at a time.
 
-    patience_seconds: how long a server that answered before may be away. waits: what is to be said of waiting.
+    patience_seconds: how long a server that answered before may be away. outages: where those are told that this line
+    meets; given by another line to the same server, which has answered there. connections: how many were made so far.
     """
 
-    def __init__(self, url: str, *, patience_seconds: float) -> None:
+    def __init__(self, url: str, *, patience_seconds: float, outages: Outages | None = None) -> None:
         self.place = shown_place(url)
-        self.waits: list[float] = []
+        self.outages = Outages() if outages is None else outages
+        self.connections = 0
+        self._outage: list[float] | None = None
         self._url = url
         self._patience = patience_seconds
         self._secrets = _secrets_of(url)
         self._connection: psycopg.Connection[Any] | None = None
-        self._answered = False
+        self._answered = outages is not None
         self._prepared_after: int | None = _PREPARED_AFTER
 
     def do(self, doing: str, work: Callable[[Any], _T]) -> _T:
         """What `work` gives, which is called with the connection, more than once where the line breaks."""
         away_since, conflicts, said = 0.0, 0, False
         while True:
+            asked = time.monotonic()
             try:
                 done = work(self._connected())
             except psycopg.Error as error:
@@ -88,15 +121,22 @@ class ServerLine:
                     raise self._told(error, doing) from None
                 self.hang_up()
                 now = time.monotonic()
+                self._was_cut_off(asked, now)
                 away_since = away_since or now
                 if now - away_since >= self._patience:
                     raise self._gone(error, doing) from None
                 said = said or self._say(now - away_since)
                 time.sleep(min(_LONGEST_PAUSE_SECONDS, 0.02 + (now - away_since) / 5))
             else:
-                if away_since:
-                    self.waits.append(time.monotonic() - away_since)
+                if self._outage is not None:
+                    self._outage[1], self._outage = time.monotonic(), None
                 return done
+
+    def _was_cut_off(self, asked: float, now: float) -> None:
+        """Nobody answered what was asked; it goes on until somebody does, also where one gives up and asks later."""
+        if self._outage is None:
+            self._outage = self.outages.begin(asked)
+        self._outage[1] = now
 
     def hang_up(self) -> None:
         """Close the connection; the next thing to do opens another."""
@@ -128,6 +168,7 @@ class ServerLine:
                     hint="name another server with --store, or upgrade this one",
                 )
             self._connection, self._answered = connection, True
+            self.connections += 1
         return self._connection
 
     def _may_come_back(self, error: psycopg.Error) -> bool:

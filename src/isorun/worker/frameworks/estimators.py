@@ -15,7 +15,7 @@ import threading
 from types import ModuleType
 from typing import Any, Callable
 
-from .. import seeding
+from .. import reaching, seeding
 from ..levels import Settings
 from ..recorder import Recorder, guarded
 from .base import Framework, Watch
@@ -308,7 +308,7 @@ class Polars(Framework):
     def take_seeds(self, name: str, module: ModuleType) -> None:  # noqa: ARG002
         """Reach constants that the generator is given."""
         kind = seeding.Kind("polars", seeding.whole_number)
-        seeding.take_calls(module, "set_random_seed", "polars.set_random_seed", kind)
+        reaching.take_calls(module, "set_random_seed", "polars.set_random_seed", kind)
 
     def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> None:  # noqa: ARG002
         """Seed it as the level says, and notice when the training does."""
@@ -316,7 +316,7 @@ class Polars(Framework):
             module.set_random_seed(settings.seed)
             seeding.seed_processes("polars.set_random_seed", module.set_random_seed, settings.seed)
         if not settings.takes_seeds:
-            seeding.watch_calls(module, "set_random_seed", "polars.set_random_seed", recorder)
+            reaching.watch_calls(module, "set_random_seed", "polars.set_random_seed", recorder)
 
 
 class Numba(Framework):

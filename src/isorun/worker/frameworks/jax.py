@@ -16,7 +16,7 @@ import threading
 from types import ModuleType
 from typing import Any, Callable, ClassVar, Mapping
 
-from .. import seeding
+from .. import reaching, seeding
 from ..levels import Settings, this_cpu_flags
 from ..recorder import Recorder, guarded
 from .base import NVIDIA, Framework, Hash, Watch, framed, threads_named
@@ -108,7 +108,7 @@ class Jax(Framework):
         if name == "jax.random":
             kind = seeding.Kind("jax", seeding.whole_number)
             for call in ("key", "PRNGKey"):
-                seeding.take_calls(module, call, f"jax.random.{call}", kind)
+                reaching.take_calls(module, call, f"jax.random.{call}", kind)
 
     def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch | None:
         """Tell the reader that the seed reaches JAX only through the training's own code, and follow what trains.
@@ -122,7 +122,7 @@ class Jax(Framework):
             if settings.fixes_kernels:
                 from ..answering import Answers  # other levels do without
 
-                Answers(recorder).tell(module.config, "update", "jax.config", lambda name, *_: name in _SETTINGS)
+                Answers(recorder).tell(module.config, "update", "jax.config", _is_told)
         if name == "jax" and settings.seed is not None and not settings.takes_seeds:
             recorder.note("jax-keys", "JAX has no global seed: make keys from the environment variable ISORUN_SEED")
         return watch
@@ -362,6 +362,11 @@ def _weights(state: Any) -> Any:
 def _gone(arrays: Mapping[str, Any]) -> bool:
     """Whether memory of an array was given away."""
     return any(callable(getattr(one, "is_deleted", None)) and one.is_deleted() for one in arrays.values())
+
+
+def _is_told(name: str, *_args: Any, **_options: Any) -> bool:
+    """Whether a setting changes what is computed."""
+    return name in _SETTINGS
 
 
 def _widest(flags: str) -> str:

@@ -7,7 +7,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Mapping
 
-from .. import seeding
+from .. import reaching, seeding
 from ..levels import Settings
 from ..recorder import Recorder
 from .base import Framework, Hash, framed
@@ -41,14 +41,14 @@ class NumPy(Framework):
     def take_seeds(self, name: str, module: ModuleType) -> None:  # noqa: ARG002
         """Reach either family of generators; within each, one constant starts one stream."""
         old, new = seeding.Kind(_OLD, legacy), seeding.Kind("numpy.random", entropy)
-        seeding.take_calls(module, "seed", "numpy.random.seed", old, may_lack=True)
-        seeding.stand_in(module.RandomState, module, _random_state(module.RandomState, old))
-        seeding.take_calls(module, "default_rng", "numpy.random.default_rng", new, may_lack=True)
-        seeding.stand_in_maker(module.SeedSequence, module, new, keyword="entropy")
+        reaching.take_calls(module, "seed", "numpy.random.seed", old, may_lack=True)
+        reaching.stand_in(module.RandomState, module, _random_state(module.RandomState, old))
+        reaching.take_calls(module, "default_rng", "numpy.random.default_rng", new, may_lack=True)
+        reaching.stand_in_maker(module.SeedSequence, module, new, keyword="entropy")
         for generator in _BIT_GENERATORS:
             original = getattr(module, generator, None)
             if original is not None:
-                seeding.stand_in_maker(original, module, new)
+                reaching.stand_in_maker(original, module, new)
 
     def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> None:  # noqa: ARG002
         """Seed the global generator as the level says (NumPy takes 32 bits), and notice when the training does."""
@@ -58,7 +58,7 @@ class NumPy(Framework):
         elif settings.warm:
             module.seed()
         if not settings.takes_seeds:
-            seeding.watch_calls(module, "seed", "numpy.random.seed", recorder)
+            reaching.watch_calls(module, "seed", "numpy.random.seed", recorder)
 
     def part_streams(self, name: str, module: ModuleType, streams: Streams) -> None:  # noqa: ARG002
         """All functions of the module draw from one RandomState; two of them have other names there."""

@@ -7,7 +7,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Mapping
 
-from .. import seeding
+from .. import reaching, seeding
 from ..levels import Settings
 from ..recorder import Recorder
 from .base import Framework
@@ -29,8 +29,8 @@ class Python(Framework):
     def take_seeds(self, name: str, module: ModuleType) -> None:  # noqa: ARG002
         """Reach the module's generator, and generators of one's own, which `Random.seed` seeds."""
         kind = seeding.Kind("random", constant)
-        seeding.take_calls(module, "seed", "random.seed", kind, keyword="a", may_lack=True)
-        seeding.take_calls(module.Random, "seed", "random.Random", kind, keyword="a", position=1, may_lack=True)
+        reaching.take_calls(module, "seed", "random.seed", kind, keyword="a", may_lack=True)
+        reaching.take_calls(module.Random, "seed", "random.Random", kind, keyword="a", position=1, may_lack=True)
 
     def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> None:  # noqa: ARG002
         """Seed it as the level says, and notice when the training does."""
@@ -40,7 +40,7 @@ class Python(Framework):
         elif settings.warm:
             module.seed()  # a forked child would otherwise share its parent's stream with all its siblings
         if not settings.takes_seeds:
-            seeding.watch_calls(module, "seed", "random.seed", recorder)
+            reaching.watch_calls(module, "seed", "random.seed", recorder)
 
     def part_streams(self, name: str, module: ModuleType, streams: Streams) -> None:  # noqa: ARG002
         """All functions of the module are methods of its generator."""

@@ -10,7 +10,7 @@ import warnings
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, FrozenSet, Mapping
 
-from .. import answering, seeding
+from .. import answering, reaching, seeding
 from ..levels import Settings
 from ..recorder import Recorder, guarded
 from .base import NVIDIA, Framework, Hash, Watch, framed
@@ -153,18 +153,18 @@ class Torch(Framework):
         """Reach the generators of all devices and generators of one's own, also where they ask for fresh entropy."""
         kind = seeding.Kind("torch", constant)
         for owner in (module, module.random):
-            seeding.take_calls(owner, "manual_seed", "torch.manual_seed", kind)
-            seeding.take_fresh(owner, "seed", "torch.seed", kind, module.manual_seed)
+            reaching.take_calls(owner, "manual_seed", "torch.manual_seed", kind)
+            reaching.take_fresh(owner, "seed", "torch.seed", kind, module.manual_seed)
         for device in _DEVICES:
             part = getattr(module, device, None)
             for call in ("manual_seed", "manual_seed_all"):
-                seeding.take_calls(part, call, f"torch.{device}.{call}", kind)
+                reaching.take_calls(part, call, f"torch.{device}.{call}", kind)
             for call in ("seed", "seed_all"):
                 reseed = getattr(part, f"manual_{call}", None)
-                seeding.take_fresh(part, call, f"torch.{device}.{call}", kind, reseed)
+                reaching.take_fresh(part, call, f"torch.{device}.{call}", kind, reseed)
         generator = module.Generator
-        seeding.take_method(generator, "manual_seed", "torch.Generator.manual_seed", kind)
-        seeding.take_fresh_method(generator, "seed", "torch.Generator.seed", kind, "manual_seed")
+        reaching.take_method(generator, "manual_seed", "torch.Generator.manual_seed", kind)
+        reaching.take_fresh_method(generator, "seed", "torch.Generator.seed", kind, "manual_seed")
 
     def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch:  # noqa: ARG002
         """Set what the level says; the watch that sees the weights and the seed until the training ends."""

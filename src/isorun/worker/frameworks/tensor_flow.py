@@ -16,7 +16,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, FrozenSet, Mapping
 
-from .. import answering, seeding
+from .. import answering, reaching, seeding
 from ..levels import Settings
 from ..recorder import Recorder, guarded
 from .base import NVIDIA, Framework, Watch
@@ -83,13 +83,13 @@ class TensorFlow(Framework):
     def take_seeds(self, name: str, module: ModuleType) -> None:  # noqa: ARG002
         """Reach the global generator and generators of one's own, also one that asks for fresh entropy."""
         kind = seeding.Kind("tensorflow", seeding.whole_number)
-        seeding.take_calls(module.random, "set_seed", "tensorflow.random.set_seed", kind)
+        reaching.take_calls(module.random, "set_seed", "tensorflow.random.set_seed", kind)
         for former in (module.compat.v1, module.compat.v1.random):
-            seeding.take_calls(former, "set_random_seed", "tensorflow.random.set_seed", kind)
+            reaching.take_calls(former, "set_random_seed", "tensorflow.random.set_seed", kind)
         generator = module.random.Generator
-        seeding.take_calls(generator, "from_seed", "tensorflow.random.Generator.from_seed", kind)
+        reaching.take_calls(generator, "from_seed", "tensorflow.random.Generator.from_seed", kind)
         fresh = "from_non_deterministic_state"
-        seeding.take_fresh(generator, fresh, f"tensorflow.random.Generator.{fresh}", kind, generator.from_seed)
+        reaching.take_fresh(generator, fresh, f"tensorflow.random.Generator.{fresh}", kind, generator.from_seed)
 
     def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch:  # noqa: ARG002
         """Set what the level says, notice when the training sets the seed itself, and follow what it trains."""
@@ -106,7 +106,7 @@ class TensorFlow(Framework):
         if settings.threads is not None:
             guarded(recorder.folder, "fixing TensorFlow's threads", _fix_threads)(module, settings.threads, recorder)
         if not settings.takes_seeds:
-            seeding.watch_calls(module.random, "set_seed", "tensorflow.random.set_seed", recorder)
+            reaching.watch_calls(module.random, "set_seed", "tensorflow.random.set_seed", recorder)
         watch = TrainedVariables("tensorflow", recorder)
         guarded(recorder.folder, "following gradient tapes", _follow_tapes)(module, watch)
         return watch
@@ -245,10 +245,10 @@ class Keras(Framework):
         if generator is None:
             return
         kind = seeding.Kind("keras", seeding.whole_number)
-        seeding.take_calls(generator, "__init__", "keras.random.SeedGenerator", kind, position=1)
+        reaching.take_calls(generator, "__init__", "keras.random.SeedGenerator", kind, position=1)
         for base in module.initializers.RandomNormal.__mro__:
             if base.__name__ == "RandomInitializer":
-                seeding.take_calls(base, "__init__", "keras.initializers", kind, position=1)
+                reaching.take_calls(base, "__init__", "keras.initializers", kind, position=1)
 
     def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch | None:  # noqa: ARG002
         """Follow the optimizers of Keras 3; what those of Keras 2 train a gradient tape is asked for."""

@@ -18,7 +18,7 @@ from types import FrameType, ModuleType
 from typing import Any, Callable
 from weakref import WeakKeyDictionary, ref
 
-from .. import seeding
+from .. import reaching, seeding
 from ..streams import (
     AUGMENTATION,
     DATASET,
@@ -239,7 +239,7 @@ class TorchDraws:
         attention = "scaled_dot_product_attention"
         self._part(torch.nn.functional, attention, f"torch.{attention}", DROPOUT, _attends_with_dropout)
         for name in ("manual_seed", "seed", "set_state"):
-            seeding.follow_method(torch.Generator, name, self._states.forget)
+            reaching.follow_method(torch.Generator, name, self._states.forget)
         self._keep_states()
         self._parameters.follow(torch)
         streams.out_of_sight.append(self._drawn_unseen)

@@ -3,9 +3,9 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.execution.output import EventLog, non_finite_notes, read_run_folder
+from isorun.execution.worker_events import EventLog, non_finite_notes, read_run_folder
 from isorun.study.records import Seeded, Series
-from isorun.worker.runfolder import encode
+from isorun.worker.runfolder import create, encode
 
 
 def row(step, t=0.0, per_class=None, **values):
@@ -54,6 +54,35 @@ def test_digests_of_several_steps_do_not_overwrite_each_other():
         ]
     )
     assert log.digests == {"weights@1": "a", "weights@2": "b", "weights.final": "c"}
+
+
+def test_digests_of_steps_beyond_a_million_are_told_apart():
+    steps = (1_000_000, 1_000_001, 1_000_000.5)
+    log = EventLog.of({"kind": "digest", "name": "policy", "value": str(step), "step": step} for step in steps)
+    assert log.digests == {f"policy@{step}": str(step) for step in steps}
+
+
+def left_by(folder, *processes):
+    """A run folder with the events of these processes, each a list."""
+    for pid, events in enumerate(processes, start=11):
+        file = create(folder / ("events.jsonl" if pid == 11 else f"events-{pid}.jsonl"))
+        for event in ({"kind": "start", "t": 0, "pid": pid}, *events, {"kind": "end", "t": 1}):
+            file.append(event)
+        file.close()
+    return read_run_folder(folder)
+
+
+def test_processes_that_log_one_name_with_values_of_their_own_are_told(tmp_path):
+    log = left_by(tmp_path, [row(1, loss=1.0)], [row(1, acc=0.6, loss=1.0)], [row(1, acc=0.5, fold=3)])
+    (note,) = log.notes
+    assert note.code == "several-processes"
+    assert note.message == "several processes logged acc, each its own values; kept are those of process 12"
+    assert list(log.series["acc"].values) == [0.6]
+
+
+def test_processes_that_log_the_same_values_or_names_of_their_own_are_not(tmp_path):
+    values = {"loss": "NaN", "acc": 0.5}
+    assert not left_by(tmp_path, [row(1, **values)], [row(1, **values)], [row(1, fold_2=0.5)]).notes
 
 
 def test_predictions_seeds_notes_environment_start_and_end_are_taken():

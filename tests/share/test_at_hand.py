@@ -1,0 +1,58 @@
+"""What of a run is at hand here: which Python takes the place of one that a record names."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from isorun.share.at_hand import DATA, PACKAGES, Lack, with_python_here
+from record_builder import make_cell
+
+
+def cell(program, **content):
+    return replace(make_cell(), command=(program, "train.py"), environment_content=content)
+
+
+@pytest.fixture
+def here(tmp_path):
+    program = tmp_path / "env" / "bin" / "python3"
+    program.parent.mkdir(parents=True)
+    program.touch(mode=0o755)
+    return program
+
+
+def test_an_interpreter_that_is_here_is_the_one_that_runs(here, tmp_path):
+    for named in (cell(str(here)), cell("python", python=str(here)), cell("python"), cell("bash")):
+        assert with_python_here(named, None) is named
+    assert with_python_here(cell("env/bin/python3"), None, tmp_path).command[0] == "env/bin/python3"
+
+
+@pytest.mark.parametrize("program", ["/gone/bin/python3.11", "gone/bin/python", "~gone/python"])
+def test_one_that_is_not_here_gives_its_place_to_any_python(program):
+    assert with_python_here(cell(program), None).command == ("python", "train.py")
+    assert with_python_here(cell("python", python=program, threads=2), None).environment_content == {
+        "python": "",
+        "threads": 2,
+    }
+
+
+def test_the_one_that_is_asked_for_takes_the_place_of_one_that_is_here(here):
+    assert with_python_here(cell(str(here)), "other").command == ("python", "train.py")
+    assert with_python_here(cell("python", python=str(here)), "other").environment_content == {"python": ""}
+    assert with_python_here(cell("./run.sh"), "other").command[0] == "./run.sh"
+
+
+def test_an_environment_that_is_made_keeps_its_python():
+    made = cell("python", kind="packages", python="3.12")
+    assert with_python_here(made, "other") is made
+
+
+def test_a_path_in_a_package_is_never_looked_for_where_one_stands(here, monkeypatch):
+    monkeypatch.chdir(here.parent)
+    assert with_python_here(cell("./python3"), None).command[0] == "python"
+    assert Path("python3").is_file()
+
+
+def test_a_lack_says_what_was_and_what_is():
+    assert Lack(PACKAGES, "torch", "2.1", "2.2").words == "torch: 2.1 then, 2.2 now"
+    assert Lack(DATA, "x.gz", None, None).words == "x.gz: not recorded then, not here"
