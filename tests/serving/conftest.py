@@ -49,7 +49,8 @@ def users(registry, ask):
 @pytest.fixture(scope="session")
 def shown_places(tmp_path_factory):
     """A store with three studies, and a package of one of them."""
-    folder = tmp_path_factory.mktemp("lab")
+    folder = tmp_path_factory.mktemp("shown") / "lab"  # pages are addressed by its name, which is not to be numbered
+    folder.mkdir()
     place = shown_store(folder)
     return [str(place), str(packed(folder, place))]
 

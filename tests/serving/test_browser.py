@@ -26,7 +26,7 @@ AXE = [
     ROOT / ".browser" / "node_modules" / "axe-core" / "axe.min.js",
 ]
 LARGEST = 300_000
-STUDY = "/shelves/lab0/optimizers"
+STUDY = "/shelves/lab/optimizers"
 SIDES = "a=adam,default,default,fixed-seed&b=sgd,default,default,fixed-seed&pair=seed"
 PAGES = {
     "home": "/",
@@ -36,10 +36,10 @@ PAGES = {
     "runs": f"{STUDY}/runs",
     "run": f"{STUDY}/runs/RUN",
     "compare": f"{STUDY}/compare?{SIDES}",
-    "compare-studies": f"{STUDY}/compare?with=lab0/board",
-    "leaderboard": "/shelves/lab0/board/leaderboard",
+    "compare-studies": f"{STUDY}/compare?with=lab/board",
+    "leaderboard": "/shelves/lab/board/leaderboard",
     "environments": f"{STUDY}/environments",
-    "searches": "/shelves/lab0/tuned/searches",
+    "searches": "/shelves/lab/tuned/searches",
     "package": "/shelves/packages/optimizers/study",
     "not-there": f"{STUDY}/runs/0123456789abcdef-1",
 }
@@ -48,7 +48,8 @@ LOOKS = {f"{width}-{scheme}": (width, scheme) for width in (390, 1400) for schem
 
 @pytest.fixture(scope="session")
 def served_places(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("lab")
+    folder = tmp_path_factory.mktemp("shown") / "lab"
+    folder.mkdir()
     place = shown_store(folder)
     return folder, [str(place), str(packed(folder, place))]
 

@@ -21,7 +21,7 @@ from isorun.study.records import RunState
 from record_builder import make_record
 
 LARGEST = 300_000
-STUDY = "/shelves/lab0/optimizers"
+STUDY = "/shelves/lab/optimizers"
 PAGES = {
     "home": "/home",
     "home-found": "/home?q=adam",
@@ -31,13 +31,13 @@ PAGES = {
     "runs-asked": f"{STUDY}/runs?approach=sgd",
     "compare": f"{STUDY}/compare",
     "compare-paired": f"{STUDY}/compare?a=adam,default,default,fixed-seed&b=sgd,default,default,fixed-seed&pair=seed",
-    "compare-studies": f"{STUDY}/compare?with=lab0/board",
+    "compare-studies": f"{STUDY}/compare?with=lab/board",
     "compare-package": f"{STUDY}/compare?with=packages/optimizers",
-    "leaderboard": "/shelves/lab0/board/leaderboard",
-    "leaderboard-of-several": "/leaderboard?of=lab0/board&of=lab0/optimizers",
+    "leaderboard": "/shelves/lab/board/leaderboard",
+    "leaderboard-of-several": "/leaderboard?of=lab/board&of=lab/optimizers",
     "environments": f"{STUDY}/environments",
-    "searches": "/shelves/lab0/tuned/searches",
-    "study-with-search": "/shelves/lab0/tuned/study",
+    "searches": "/shelves/lab/tuned/searches",
+    "study-with-search": "/shelves/lab/tuned/study",
     "package": "/shelves/packages/optimizers/study",
 }
 
@@ -163,18 +163,18 @@ def test_the_address_of_a_page_is_its_state(client):
         (f"{STUDY}/compare?margin=x", 400),
         (f"{STUDY}/compare?margin=nan", 400),
         (f"{STUDY}/compare?margin=1e999", 400),
-        (f"{STUDY}/compare?with=lab0/nothing", 404),
+        (f"{STUDY}/compare?with=lab/nothing", 404),
         (f"{STUDY}/compare?with=nothing", 404),
         (f"{STUDY}/environments?a=zz", 404),
         (f"{STUDY}/searches", 404),
         (f"{STUDY}/nothing", 404),
-        ("/shelves/lab0/nothing/study", 404),
+        ("/shelves/lab/nothing/study", 404),
         ("/shelves/nothing/optimizers/study", 404),
-        ("/shelves/lab0/..%2f..%2fetc/passwd/study", 404),
+        ("/shelves/lab/..%2f..%2fetc/passwd/study", 404),
         ("/static/nothing.css", 404),
         ("/leaderboard", 400),
-        ("/leaderboard?" + "&".join(["of=lab0/board"] * 51), 400),
-        ("/shelves/lab0/board/leaderboard?of=lab0/optimizers", 400),
+        ("/leaderboard?" + "&".join(["of=lab/board"] * 51), 400),
+        ("/shelves/lab/board/leaderboard?of=lab/optimizers", 400),
         (f"{STUDY}/compare?marign=0.5", 400),
         (f"{STUDY}/study?table=every-run", 400),
         ("/home?luck=1", 400),
@@ -190,9 +190,9 @@ def test_what_is_not_there_is_refused_and_never_fails(client, address, status):
     [
         (STUDY, "which page of optimizers is not said", "study, runs, compare", f"{STUDY}/study"),
         (f"{STUDY}/nothing", "optimizers has no such page", "study, runs, compare", f"{STUDY}/study"),
-        ("/shelves/lab0/nothing", "there is no such study here", "", "the first page lists what there is"),
+        ("/shelves/lab/nothing", "there is no such study here", "", "the first page lists what there is"),
         ("/shelves/nothing/optimizers", "there is no such study here", "", "the first page lists what there is"),
-        ("/shelves/lab0", "there is nothing here", "/shelves/SHELF/NAME/study", "/ lists what there is"),
+        ("/shelves/lab", "there is nothing here", "/shelves/SHELF/NAME/study", "/ lists what there is"),
         ("/shelves", "there is nothing here", "/shelves/SHELF/NAME/study", "/ lists what there is"),
         ("/static", "there is nothing here", "/static/NAME", "/ lists what there is"),
         ("/nothing", "there is nothing here", "", "/ lists what there is"),
@@ -245,7 +245,7 @@ def test_strangers_see_no_study_of_a_store_or_package(shown_places):
         assert client.get(f"{STUDY}/study").status == 404
         assert client.get(f"{STUDY}/events").status == 404
         assert client.get("/shelves/packages/optimizers/study").status == 404
-        assert client.get("/leaderboard?of=lab0/board").status == 404
+        assert client.get("/leaderboard?of=lab/board").status == 404
 
 
 def test_the_page_says_what_the_report_says(client):
@@ -271,10 +271,10 @@ def test_who_ran_one_seed_often_is_not_called_a_single_run(tmp_path):
 
 
 def test_the_board_has_places_bands_and_a_line_below_which_nobody_is_ranked(client):
-    told = client.get("/shelves/lab0/board/leaderboard.json").json
+    told = client.get("/shelves/lab/board/leaderboard.json").json
     assert {one["approach"] for one in told["approaches"]} == {"adam", "lion", "sgd"}
     assert told["not_rankable"] == ["lamb"]
-    page = page_of(client, "/shelves/lab0/board/leaderboard")
+    page = page_of(client, "/shelves/lab/board/leaderboard")
     assert "Not rankable: a single run" in page.shown
     assert "replicated by" in page.shown
     assert "nobody yet" in page.shown
@@ -297,9 +297,9 @@ def test_the_same_runs_twice_are_no_evidence(client):
 
 
 def test_a_board_of_a_store_and_its_package_counts_their_runs_once(client):
-    page = page_of(client, "/leaderboard?of=lab0/optimizers&of=packages/optimizers")
-    alone = client.get("/leaderboard.json?of=lab0/optimizers").json
-    both = client.get("/leaderboard.json?of=lab0/optimizers&of=packages/optimizers").json
+    page = page_of(client, "/leaderboard?of=lab/optimizers&of=packages/optimizers")
+    alone = client.get("/leaderboard.json?of=lab/optimizers").json
+    both = client.get("/leaderboard.json?of=lab/optimizers&of=packages/optimizers").json
     assert len(both["approaches"]) == len(alone["approaches"])
     assert "recorded once" in page.shown
 
@@ -329,7 +329,7 @@ def test_a_store_without_runs_says_so(tmp_path):
 
 
 def test_what_is_not_comparable_has_no_verdict_unless_it_is_asked_for_anyway(client):
-    address = f"{STUDY}/compare.json?a=adam,default,default,fixed-seed&b=sgd,default,default,default&with=lab0/board"
+    address = f"{STUDY}/compare.json?a=adam,default,default,fixed-seed&b=sgd,default,default,default&with=lab/board"
     told = client.get(address).json
     assert told["verdict"] is None
     assert any("different levels" in text for text in told["not_comparable"])
@@ -377,7 +377,7 @@ def test_a_board_of_several_studies_ranks_nothing_on_another_scale_or_the_other_
 
 
 def test_a_board_of_several_studies_has_the_groups_that_are_asked_for(client):
-    several = "of=lab0/board&of=lab0/optimizers"
+    several = "of=lab/board&of=lab/optimizers"
     asked = client.get(f"/leaderboard.json?{several}&approach=adam&level=default").json
     assert asked["approaches"]
     assert all("adam" in one["approach"] or ":" not in one["approach"] for one in asked["approaches"])
