@@ -1,11 +1,14 @@
 """The pipeline without processes: a store in memory, an executor that runs nothing."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from isorun import workflow
-from isorun.errors import InputError, NothingRecorded, StudyError
+from isorun.errors import InputError, NothingRecorded, StoreBusy, StudyError
 from isorun.in_progress import status
 from isorun.scheduling import Observer
 from isorun.store import STUDIES
@@ -45,6 +48,39 @@ def test_what_is_missing_is_run_and_what_is_there_is_not_run_again(store, instan
     more = workflow.run(study_of(repeats=5), store=store, executor=instant)
     assert more.count(RunState.FINISHED) == 2
     assert not workflow.missing(study_of(repeats=5), store=store)
+
+
+@pytest.mark.parametrize("kind", ["memory", "folder"])
+def test_two_that_extend_a_study_at_once_lose_nothing_of_each_other(kind, tmp_path, monkeypatch):
+    """Each reads what is kept, and puts what it adds beside that: for one of them it was no longer what is kept."""
+    both_read = threading.Barrier(2)
+    real = workflow.together
+
+    def slow(study, kept):
+        with suppress(threading.BrokenBarrierError):
+            both_read.wait(0.5)
+        return real(study, kept)
+
+    monkeypatch.setattr(workflow, "together", slow)
+    with MemoryStore() if kind == "memory" else FolderStore(tmp_path / "store") as store:
+        asked = [study_of(tmp_path, levels=[level]) for level in ("default", "fixed-seed", "deterministic")]
+        workflow.remember(asked[0], store=store)
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda study: workflow.remember(study, store=store), asked[1:]))
+        kept = store.documents(STUDIES).read("s")
+        assert set(kept["levels"]) == {"default", "fixed-seed", "deterministic"}
+        assert not store.holders()
+
+
+def test_who_keeps_a_study_for_long_is_told_and_not_written_over(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(workflow, "_KEEPING_SECONDS", 0.05)
+    workflow.remember(study_of(tmp_path), store=store)
+    kept = store.documents(STUDIES).read("s")
+    with workflow._kept_by_nobody_else("s", store):
+        assert status(store=store).running == ()
+        with pytest.raises(StoreBusy, match="keeping the study s"):
+            workflow.remember(study_of(tmp_path, levels=["fixed-seed"]), store=store)
+    assert store.documents(STUDIES).read("s") == kept
 
 
 def test_a_study_is_not_moved_from_under_workers_by_who_runs_it_elsewhere(store, instant, tmp_path):

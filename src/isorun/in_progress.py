@@ -19,7 +19,7 @@ from isorun.errors import IsorunError, harmless
 from isorun.execution.output import last_row
 from isorun.scheduling import row_text
 from isorun.session import runs_folder
-from isorun.store import SEARCH_CLAIM, STUDIES, STUDY_PLACE, WORKER_CLAIM, AbstractStore, Holder
+from isorun.store import NO_CELLS, STUDIES, STUDY_PLACE, WORKER_CLAIM, AbstractStore, Holder
 from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study, kept_study
 from isorun.workflow import known_to, opened, recorded
@@ -224,7 +224,7 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
         declared, place = (None, store) if study is None else stack.enter_context(opened(study, store))
         found = stack.enter_context(recorded(place, declared))
         every = found.holders()
-        holders = [holder for holder in every if not holder.cell_id.startswith((SEARCH_CLAIM, WORKER_CLAIM))]
+        holders = [holder for holder in every if not holder.cell_id.startswith(NO_CELLS)]
         workers = _workers(every, holders)
         declared = None if declared is None else known_to(declared, found)
         cells = {} if declared is None else {cell.id: cell for cell in cells_of(declared)}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -49,6 +50,7 @@ __all__ = [
     "ExecutorOptions",
     "Session",
     "Store",
+    "alone",
     "blaming",
     "folder_of",
     "is_package",
@@ -71,6 +73,8 @@ __all__ = [
 
 Store = str | Path | AbstractStore | None
 
+_LOOK_AGAIN: Final = 0.01
+"""Seconds between two looks at a claim that somebody else holds."""
 STORE_NAME: Final = ".isorun"
 PACKAGE_SUFFIX: Final = ".isorun"
 _CLOSE: Final = 5
@@ -162,6 +166,24 @@ def blaming(kind: str, part: object, *, but: tuple[type[Exception], ...] = ()) -
     return foreign_errors(
         lambda said: PluginError(f"the {kind} {name} failed", found=said, hint=hint), but=(IsorunError, *but)
     )
+
+
+@contextmanager
+def alone(store: AbstractStore, name: str, patience: float) -> Iterator[bool]:
+    """Whether nobody else holds the claim of this name, which then stays so. A holder that dies lets go.
+
+    patience: seconds that others are waited for.
+    """
+    with blaming("store", store):
+        until = time.monotonic() + patience
+        while (claim := store.claim(name)) is None and time.monotonic() < until:
+            time.sleep(_LOOK_AGAIN)
+    try:
+        yield claim is not None
+    finally:
+        if claim is not None:
+            with blaming("store", store):
+                claim.release()
 
 
 def store_place(store: str | Path | None, folder: str | Path = ".") -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from isorun.errors import StoreConflict
 from isorun.execution import Event, RunEnded
 from isorun.session import runs_folder
-from isorun.store import SEARCH_CLAIM, WORKER_CLAIM, AbstractStore, Claim, Holder
+from isorun.store import NO_CELLS, AbstractStore, Claim, Holder
 from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
@@ -119,7 +119,7 @@ def _at_work(store: AbstractStore, own: Set[str] | None, seen: Set[str]) -> tupl
     """The processes that hold claims of these cells for runs of their own, not of a cluster's."""
     holders = [one for one in store.holders() if not one.left and one.cell_id not in seen]
     if own is None:
-        holders = [one for one in holders if not one.cell_id.startswith((SEARCH_CLAIM, WORKER_CLAIM))]
+        holders = [one for one in holders if not one.cell_id.startswith(NO_CELLS)]
     else:
         holders = [one for one in holders if one.cell_id in own]
     return tuple(sorted({f"process {one.pid} on {one.host}" for one in holders}))

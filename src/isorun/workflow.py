@@ -9,22 +9,24 @@ Wherever a store is asked for, it may be a folder, a URL, or a store that is ope
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from isorun.errors import IsorunError, NothingRecorded, StoreError, StudyError, UsageError, needs_linux
+from isorun.errors import IsorunError, NothingRecorded, StoreBusy, StoreError, StudyError, UsageError, needs_linux
 from isorun.scheduling import AbstractAgenda, CellList, Observer, Outcome, carry_out, observer_of
 from isorun.session import (
     ExecutorOptions,
     Session,
     Store,
+    alone,
     blaming,
     is_there,
     open_session,
@@ -36,7 +38,7 @@ from isorun.session import (
     runs_folder,
     store_if_there,
 )
-from isorun.store import PLANS, SEARCHES, STUDIES, STUDY_PLACE, AbstractStore, shown_place
+from isorun.store import PLANS, SEARCHES, STUDIES, STUDY_CLAIM, STUDY_PLACE, AbstractStore, shown_place
 from isorun.study.cells import Cell, cells_of, withheld_hashes
 from isorun.study.design import (
     KEPT_NAMES,
@@ -95,6 +97,8 @@ __all__ = [
 ]
 
 _GRACE: Final = 120.0
+_KEEPING_SECONDS: Final = 90.0
+"""How long somebody is waited for who keeps the same study: milliseconds, or the lease of one that died at it."""
 _LOOKED_AT: Final = 20
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
 _TOLD_AT_ONCE: Final = frozenset(
@@ -607,6 +611,7 @@ def remember(
     with (
         nullcontext(where) if isinstance(where, AbstractStore) else open_store(where) as opened,
         blaming("store", opened),
+        _kept_by_nobody_else(study.name, opened),
     ):
         study = with_key(study, opened.key)
         if study.name in recent(opened) and not study.searches:
@@ -623,6 +628,19 @@ def remember(
             place = _place_before(study.name, place, opened)
         opened.documents(STUDIES).write(study.name, {**place, **document_without_secrets(study)})
     return judged_before
+
+
+@contextmanager
+def _kept_by_nobody_else(name: str, store: AbstractStore) -> Iterator[None]:
+    """For who replaces the declaration of a study by one made from it: of two at once, one would lose the other's."""
+    claim = f"{STUDY_CLAIM}{hashlib.sha256(name.encode()).hexdigest()[:16]}"  # a name need not be fit for one
+    with alone(store, claim, _KEEPING_SECONDS) as is_alone:
+        if not is_alone:
+            raise StoreBusy(
+                f"somebody else has been keeping the study {name} for {_KEEPING_SECONDS:g} s",
+                hint="the same command again; nothing that was kept before is lost",
+            )
+        yield
 
 
 def _place_before(name: str, place: dict[str, Any], store: AbstractStore) -> dict[str, Any]:

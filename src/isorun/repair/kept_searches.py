@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -36,8 +35,8 @@ from isorun.repair.searches import (
     known_noise,
     pooled_spread,
 )
-from isorun.session import blaming
-from isorun.store import SEARCH_CLAIM, SEARCHES, AbstractStore, Claim
+from isorun.session import alone, blaming
+from isorun.store import SEARCH_CLAIM, SEARCHES, AbstractStore
 from isorun.study.cells import cells_of
 from isorun.study.design import with_key, with_proposed
 from isorun.study.records import RunRecord, RunState
@@ -51,7 +50,6 @@ __all__ = ["KeptSearch", "KnownSearch", "known_searches", "limits_of", "prior_fo
 
 _PATIENCE: Final = 0.1
 """How long another isorun that chooses a trial is waited for while nothing else is done; then it is asked later."""
-_LOOK_AGAIN: Final = 0.01
 _BLOCK: Final = 100
 """How many trainings are kept in a document."""
 _MOST_TRIES: Final = 3
@@ -129,22 +127,9 @@ class KeptSearch:
         self._in_block = block
         self._trials += one.repeat == 0
 
-    @contextmanager
-    def alone(self) -> Iterator[bool]:
-        """Whether nobody else proposes for this search, which then stays so. A holder that dies lets go."""
-        until = time.monotonic() + _PATIENCE
-        while (claim := self._claim()) is None and time.monotonic() < until:
-            time.sleep(_LOOK_AGAIN)
-        try:
-            yield claim is not None
-        finally:
-            with blaming("store", self._store):
-                if claim is not None:
-                    claim.release()
-
-    def _claim(self) -> Claim | None:
-        with blaming("store", self._store):
-            return self._store.claim(f"{SEARCH_CLAIM}{self._id}")
+    def alone(self) -> AbstractContextManager[bool]:
+        """Whether nobody else proposes for this search, which then stays so."""
+        return alone(self._store, f"{SEARCH_CLAIM}{self._id}", _PATIENCE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from isorun.store.content import KnownAttempt, is_known, stored_form
 
 __all__ = [
+    "NO_CELLS",
     "PLANS",
     "REPLAYS",
     "SEARCHES",
     "SEARCH_CLAIM",
     "STUDIES",
+    "STUDY_CLAIM",
     "STUDY_PLACE",
     "WORKER_CLAIM",
     "AbstractDocuments",
@@ -47,6 +49,10 @@ SEARCH_CLAIM: Final = "search-"
 """What the name of a claim begins with that is a search's, while a trial of it is chosen: no cell, and no run."""
 WORKER_CLAIM: Final = "worker-"
 """What the name of a claim begins with that says no more than that an `isorun worker` is at work."""
+STUDY_CLAIM: Final = "study-"
+"""What the name of a claim begins with that is a kept study's, while its declaration is replaced."""
+NO_CELLS: Final = (SEARCH_CLAIM, WORKER_CLAIM, STUDY_CLAIM)
+"""What the names of claims begin with that are no cells'."""
 
 
 _WHOLE_PASSWORD: Final = re.compile(r"(?s)\A([A-Za-z][\w+.-]*://[^:@/?#\s]*):.*@")

@@ -11,13 +11,12 @@ from typing import Any, Final
 
 from isorun.errors import StoreConflict, StoreDamaged, StoreError
 from isorun.store import (
+    NO_CELLS,
     PLANS,
     REPLAYS,
-    SEARCH_CLAIM,
     SEARCHES,
     STUDIES,
     STUDY_PLACE,
-    WORKER_CLAIM,
     AbstractStore,
 )
 from isorun.store.content import stored_form
@@ -89,8 +88,7 @@ def copy(
 
 def _held(store: AbstractStore) -> set[str]:
     """The cells whose runs go on."""
-    claims = (SEARCH_CLAIM, WORKER_CLAIM)
-    return {holder.cell_id for holder in store.holders() if not holder.cell_id.startswith(claims)}
+    return {holder.cell_id for holder in store.holders() if not holder.cell_id.startswith(NO_CELLS)}
 
 
 def _copy_records(source: AbstractStore, target: AbstractStore, cells: Sequence[str], copied: Copied) -> None:
