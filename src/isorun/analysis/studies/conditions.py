@@ -22,7 +22,7 @@ from isorun.analysis.evidence.places import places, several_places
 from isorun.analysis.evidence.run_units import run_units
 from isorun.analysis.evidence.shared_files import shared_file_conditions
 from isorun.analysis.studies.group_conditions import AT_ONCE, GROUP_CHECKS
-from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult
+from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun
 from isorun.analysis.studies.selection import FINAL, selections_of
 from isorun.analysis.studies.study_metrics import judged_metrics, logged_metrics
 from isorun.errors import known_names
@@ -401,38 +401,33 @@ def _picks(metric: str, records: Sequence[RunRecord]) -> bool:
 
 
 def _judged_at_end(evidence: StudyFacts) -> Iterator[Condition]:
-    for metric in evidence.metrics:
-        judged = [one for group in evidence.groups for one in group.selections if _at_end(one, metric.name)]
-        names = {one.selection.name for one in judged} - {FINAL.name}
-        if names:
-            yield Condition(
-                "final-value-used",
-                f"{metric.name} was not logged at the epoch picked by {' and '.join(sorted(names))}: "
-                "its value at the end of the run is shown",
-                f"log it every epoch: {_log_call(metric.name)}",
-            )
+    for metric, selections in _of_the_end(evidence, lambda run: run.selected.at_end):
+        yield Condition(
+            "final-value-used",
+            f"{metric} was not logged at the epoch picked by {selections}: its value at the end of the run is shown",
+            f"log it every epoch: {_log_call(metric)}",
+        )
 
 
 def _classes_at_end(evidence: StudyFacts) -> Iterator[Condition]:
+    """Where classes are of another epoch than what is shown beside them."""
+    for metric, selections in _of_the_end(evidence, lambda run: run.selected.classes_at_end - run.selected.at_end):
+        yield Condition(
+            "final-classes-used",
+            f"{metric} of every class was not logged at the epoch picked by {selections}: "
+            "the values that classes had at the end of the run are shown",
+            "log them every epoch: isorun.log(epoch=..., per_class={'cat': ..., 'dog': ...})",
+        )
+
+
+def _of_the_end(evidence: StudyFacts, named: Callable[[JudgedRun], Collection[str]]) -> Iterator[tuple[str, str]]:
+    """The metrics that are named of any run, each with the selections that picked another epoch than the last."""
     for metric in evidence.metrics:
-        judged = [one for group in evidence.groups for one in group.selections if _has_classes_at_end(one, metric.name)]
-        names = {one.selection.name for one in judged} - {FINAL.name}
-        if names:
-            yield Condition(
-                "final-classes-used",
-                f"{metric.name} of every class was not logged at the epoch picked by {' and '.join(sorted(names))}: "
-                "the values that classes had at the end of the run are shown",
-                "log them every epoch: isorun.log(epoch=..., per_class={'cat': ..., 'dog': ...})",
-            )
-
-
-def _at_end(judged: SelectionResult, metric: str) -> bool:
-    return any(metric in run.selected.at_end for run in judged.runs)
-
-
-def _has_classes_at_end(judged: SelectionResult, metric: str) -> bool:
-    """Whether classes are of another epoch than what is shown beside them."""
-    return any(metric in run.selected.classes_at_end - run.selected.at_end for run in judged.runs)
+        judged = [one for group in evidence.groups for one in group.selections]
+        selections = {one.selection.name for one in judged if any(metric.name in named(run) for run in one.runs)}
+        selections -= {FINAL.name}
+        if selections:
+            yield metric.name, " and ".join(sorted(selections))
 
 
 def _from_output(evidence: StudyFacts) -> Iterator[Condition]:
