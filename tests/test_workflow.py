@@ -76,7 +76,7 @@ def test_who_keeps_a_study_for_long_is_told_and_not_written_over(store, tmp_path
     monkeypatch.setattr(workflow, "_KEEPING_SECONDS", 0.05)
     workflow.remember(study_of(tmp_path), store=store)
     kept = store.documents(STUDIES).read("s")
-    with workflow._kept_by_nobody_else("s", store):
+    with workflow.kept_by_nobody_else("s", store):
         assert status(store=store).running == ()
         with pytest.raises(StoreBusy, match="keeping the study s"):
             workflow.remember(study_of(tmp_path, levels=["fixed-seed"]), store=store)

@@ -74,6 +74,7 @@ __all__ = [
     "doctor",
     "has_store",
     "kept_analysed",
+    "kept_by_nobody_else",
     "known_to",
     "load",
     "missing",
@@ -98,7 +99,7 @@ __all__ = [
 
 _GRACE: Final = 120.0
 _KEEPING_SECONDS: Final = 90.0
-"""How long somebody is waited for who keeps the same study: milliseconds, or the lease of one that died at it."""
+"""How long who keeps the same study is waited for: milliseconds, an import, or the lease of one that died at it."""
 _LOOKED_AT: Final = 20
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
 _TOLD_AT_ONCE: Final = frozenset(
@@ -611,7 +612,7 @@ def remember(
     with (
         nullcontext(where) if isinstance(where, AbstractStore) else open_store(where) as opened,
         blaming("store", opened),
-        _kept_by_nobody_else(study.name, opened),
+        kept_by_nobody_else(study.name, opened),
     ):
         study = with_key(study, opened.key)
         if study.name in recent(opened) and not study.searches:
@@ -631,7 +632,7 @@ def remember(
 
 
 @contextmanager
-def _kept_by_nobody_else(name: str, store: AbstractStore) -> Iterator[None]:
+def kept_by_nobody_else(name: str, store: AbstractStore) -> Iterator[None]:
     """For who replaces the declaration of a study by one made from it: of two at once, one would lose the other's."""
     claim = f"{STUDY_CLAIM}{hashlib.sha256(name.encode()).hexdigest()[:16]}"  # a name need not be fit for one
     with alone(store, claim, _KEEPING_SECONDS) as is_alone:

@@ -4,7 +4,9 @@ import json
 import shlex
 import shutil
 import sqlite3
-from contextlib import closing
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 
 import pytest
 from kept_runs import unpacked
@@ -12,7 +14,7 @@ from kept_runs import unpacked
 import isorun
 from isorun.errors import InputError, StudyError
 from isorun.session import open_store
-from isorun.share import exporting
+from isorun.share import exporting, importing
 from isorun.share.exporting import export_runs
 from isorun.share.foreign_records import tracked_of
 from isorun.share.importing import import_runs
@@ -21,8 +23,10 @@ from isorun.share.trackers import Chosen, TrackedRun, WrittenRuns, opened_tracke
 from isorun.share.trackers.mlflow import Mlflow
 from isorun.share.trackers.own_packages import asked_of_package
 from isorun.store import STUDIES
+from isorun.store.folder import FolderStore
 from isorun.study.records import RunState
 from isorun.testing.made_records import make_record
+from isorun.testing.memory_store import MemoryStore
 from isorun.workflow import analyse_runs, records, session_of
 
 PLACES = {
@@ -112,6 +116,31 @@ def test_runs_that_the_tracker_has_no_longer_stay(database, store):
     assert (done.gone, done.new, done.known) == (1, 0, 5)
     assert any("deleted" in condition.message for condition in done.conditions)
     assert len(records("digits", store=store)) == 6
+
+
+@pytest.mark.parametrize("kind", ["memory", "folder"])
+def test_two_imports_into_a_study_at_once_lose_nothing_of_each_other(kind, tmp_path, monkeypatch):
+    """Each reads what is kept, and puts its runs beside that: for one of them it was no longer what is kept."""
+    both_read = threading.Barrier(2)
+    real = importing.imported_study
+
+    def slow(*given):
+        with suppress(threading.BrokenBarrierError):
+            both_read.wait(0.5)
+        return real(*given)
+
+    monkeypatch.setattr(importing, "imported_study", slow)
+    tables = [tmp_path / f"{run}.csv" for run in "ab"]
+    for table in tables:
+        table.write_text(f"run_id,experiment,lr,metrics.acc\n{table.stem},e,0.1,0.5\n")
+    with MemoryStore() if kind == "memory" else FolderStore(tmp_path / "store") as store:
+        with ThreadPoolExecutor(2) as pool:
+            done = list(pool.map(lambda table: import_runs(f"csv:{table}", store=store, name="s"), tables))
+        assert [one.new for one in done] == [1, 1]
+        found = records("s", store=store)
+        assert {record.environment["imported"]["run"][-1] for record in found} == {"a", "b"}
+        assert {record.cell.repeat for record in found} == {0, 1}, "both are runs of one config"
+        assert not store.holders()
 
 
 def test_an_import_that_was_cut_short_goes_on(database, store):

@@ -31,7 +31,7 @@ from isorun.store.folder import FolderStore
 from isorun.study.design import Study, document_of, document_without_secrets, imported_study, kept_study
 from isorun.study.imported import ImportedRun, ImportedRuns, imported_cell_id
 from isorun.study.records import RunRecord, RunState
-from isorun.workflow import store_words
+from isorun.workflow import kept_by_nobody_else, store_words
 
 __all__ = ["Imported", "import_runs"]
 
@@ -160,6 +160,8 @@ def import_runs(
     with ExitStack() as stack:
         where = place_of(None, store)
         opened = stack.enter_context(open_store(where)) if isinstance(where, str) else where
+        # Names of configs and numbers of repeats go into the records, and come from what is kept when they are made.
+        stack.enter_context(kept_by_nobody_else(study_name, opened))
         work = _Import(tracker, runs, study_name, opened, progress or (lambda _done, _total: None))
         asked = _command(tracker, experiments, approach, ignore, deleted=deleted)
         work.is_asked_as(asked, store_words(store), is_named=bool(name))
