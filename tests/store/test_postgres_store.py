@@ -9,18 +9,20 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 from postgres_server import Proxy, Server
 
-from isorun import session
+from isorun import session, workflow
 from isorun.errors import MissingExtra, StoreBusy, StoreConflict, StoreDamaged, StoreError, StoreMissing, StoreTooNew
 from isorun.store import STUDIES, AbstractStore, given_place, shown_place
 from isorun.store.copying import copy
 from isorun.store.folder import FolderStore
+from isorun.study.design import Study
 from isorun.study.records import RunState
 from isorun.testing.made_records import content, make_cell, make_record
 from isorun.testing.store_contract import StoreContract
@@ -61,6 +63,31 @@ def test_a_claim_that_is_renewed_holds_and_one_that_is_not_lapses(database: str)
         assert taken.attempt == held.attempt + 1
         held.release()
         assert other.claim("a") is None, "what was taken over is not given back by who had it before"
+
+
+def test_two_that_extend_a_study_at_once_lose_nothing_of_each_other(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As two commands do, each with a line of its own to the server."""
+    both_read = threading.Barrier(2)
+    real = workflow.together
+
+    def slow(study: Study, kept: Study) -> Study:
+        with suppress(threading.BrokenBarrierError):
+            both_read.wait(0.5)
+        return real(study, kept)
+
+    monkeypatch.setattr(workflow, "together", slow)
+    asked = [
+        Study("s", approaches={"a": "python a.py"}, levels=[level], folder=tmp_path)
+        for level in ("default", "fixed-seed", "deterministic")
+    ]
+    workflow.remember(asked[0], store=database)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda study: workflow.remember(study, store=database), asked[1:]))
+    with opened(database) as store:
+        assert set(store.documents(STUDIES).read("s")["levels"]) == {"default", "fixed-seed", "deterministic"}
+        assert not store.holders()
 
 
 def test_whoever_was_taken_over_is_told_and_cannot_finish(database: str):
