@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -96,6 +96,7 @@ class _Cost(NamedTuple):
 
 def measure() -> list[dict[str, Any]]:
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)  # what outlives its parent is counted, too
+    signal.signal(signal.SIGTERM, _stop)
     python = peer_environment("ray-tune", _TUNE)
     kinds: dict[str, tuple[str, Callable[[Path, str, int], None]]] = {
         "bare": (sys.executable, _bare),
@@ -110,6 +111,11 @@ def measure() -> list[dict[str, Any]]:
             found[name].append(_each(interpreter, command, _TUNED if name == "tune" else _RUNS))
             print(f"  {name}: {found[name][-1]}", file=sys.stderr, flush=True)
     return _rows({name: _median(costs) for name, costs in found.items()})
+
+
+def _stop(*_: object) -> None:
+    """A time limit leaves no cluster behind: unlike a signal that nobody takes, an exception passes what ends it."""
+    sys.exit(128 + signal.SIGTERM)
 
 
 def _rows(of: dict[str, _Cost]) -> list[dict[str, Any]]:
@@ -141,13 +147,14 @@ def _median(costs: list[_Cost]) -> _Cost:
 
 def _each(interpreter: str, command: Callable[[Path, str, int], None], runs: int) -> _Cost:
     """What each run takes between the first ones and the last, with a cluster of its own."""
-    with tempfile.TemporaryDirectory(prefix="ir-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix="ir-", ignore_cleanup_errors=True) as name, ExitStack() as ending:
         folder, count = Path(name) / "study", Path(name) / "count"  # what Ray itself writes lies beside the study
         folder.mkdir()
         count.touch()
         (folder / "train.py").write_text(_TRAIN.replace("COUNT", str(count)))
         port = _free_port()
-        head = _started_head(interpreter, folder, port)
+        ending.callback(_end_all)
+        _start_head(interpreter, folder, port)
         seen: list[tuple[int, float, float]] = []
         watcher = threading.Thread(target=_watch, args=(count, seen, _between(runs)))
         watcher.start()
@@ -156,8 +163,6 @@ def _each(interpreter: str, command: Callable[[Path, str, int], None], runs: int
         finally:
             count.write_text("x" * runs)
             watcher.join()
-            _end_all()
-            head.wait()
     (first, cpu_before, began), (last, cpu_after, ended) = seen
     return _Cost((cpu_after - cpu_before) / (last - first) * 1000, (ended - began) / (last - first))
 
@@ -175,7 +180,7 @@ def _watch(count: Path, seen: list[tuple[int, float, float]], when: tuple[int, i
         seen.append((made, _spent(), time.monotonic()))
 
 
-def _started_head(interpreter: str, folder: Path, port: int) -> subprocess.Popen[bytes]:
+def _start_head(interpreter: str, folder: Path, port: int) -> None:
     words = ["--head", "--block", "--node-ip-address", "127.0.0.1", "--port", str(port), "--num-cpus", str(_CPUS)]
     more = ["--include-dashboard=false", "--object-store-memory", "83886080", "--temp-dir", str(folder.parent / "t")]
     start = [interpreter, "-m", "ray.scripts.scripts", "start", "--disable-usage-stats", *words, *more]
@@ -187,7 +192,6 @@ def _started_head(interpreter: str, folder: Path, port: int) -> subprocess.Popen
         if head.poll() is not None or time.monotonic() > until:
             raise RuntimeError(f"Ray did not start: {log.read_text()[-2000:]}")
         time.sleep(0.1)
-    return head
 
 
 def _environment() -> dict[str, str]:
