@@ -200,9 +200,10 @@ def _row(name: str, told: Sequence[Foretold]) -> dict[str, Any]:
     return {
         "name": f"{name}: farthest tenth off",
         "measured": round(100 * off, 1),
-        "unit": "points",
-        "target": f"≤ {100 * _OFF_BY:.0f}",
+        "unit": f"points; tenths that count: {len(many)}",
+        "target": f"≤ {100 * _OFF_BY:.0f}; ≥ {_LEAST_TENTHS}",
         "ok": off <= _OFF_BY and len(many) >= _LEAST_TENTHS,
-        "detail": f"foretold → improved in % (changes), by tenths: {tables}; mean {100 * chances.mean():.1f} → "
-        f"{100 * base:.1f}; Brier {brier:.4f}, by the mean alone {base * (1 - base):.4f}; seeds 0 to {_SEEDS[-1]}",
+        "detail": f"a tenth counts from {_ENOUGH} changes on; foretold → improved in % (changes), by tenths: "
+        f"{tables}; mean {100 * chances.mean():.1f} → {100 * base:.1f}; Brier {brier:.4f}, by the mean alone "
+        f"{base * (1 - base):.4f}; seeds 0 to {_SEEDS[-1]}",
     }
