@@ -112,19 +112,17 @@ def _stages(steps: Sequence[float]) -> NDArray[np.int64]:
     return np.cumsum(np.diff(numbers, prepend=numbers[:1]) < 0.0, dtype=np.int64)
 
 
-def class_values(record: RunRecord, metric: str, picked: PickedRow | None) -> Mapping[str, float]:
-    """Class to value at the row picked; where the run left none there, or None is picked, at its end."""
-    return _classes_at(record, metric, picked) or _classes_at(record, metric, None)
-
-
 def classes_picked(record: RunRecord, metric: str, picked: PickedRow) -> tuple[Mapping[str, float], bool]:
-    """The same, and whether they are of another epoch: the run left none at the row picked, which is not its last."""
-    there = _classes_at(record, metric, picked)
-    found = there or _classes_at(record, metric, None)
+    """Class to value at the row picked, or at the end where the run left none there; and whether that is another epoch.
+
+    It is none where the row picked is the run's last.
+    """
+    there = class_values(record, metric, picked)
+    found = there or class_values(record, metric, None)
     return found, bool(found) and not there and picked.row < len(picked.series.steps) - 1
 
 
-def _classes_at(record: RunRecord, metric: str, picked: PickedRow | None) -> Mapping[str, float]:
+def class_values(record: RunRecord, metric: str, picked: PickedRow | None) -> Mapping[str, float]:
     """Class to value at the row picked (None: the end of the run); empty where the run left none there.
 
     Taken from the series "metric[class]", at the end from the final per-class values; else, for an accuracy, counted

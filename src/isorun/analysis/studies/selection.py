@@ -145,13 +145,12 @@ def _at_row(record: RunRecord, picked: PickedRow, metrics: Sequence[str]) -> Sel
 def _at_end(record: RunRecord, metrics: Sequence[str]) -> Selected:
     found = {name: _final_value(record, name) for name in metrics}
     lengths = [_last_row(record.series[name]).epochs for name in metrics if name in record.series]
-    classes = {name: _final_classes(record, name) for name in metrics}
     return Selected(
         step=None,
         epochs=max(lengths, default=None),
         seconds=training_seconds(record),
         values={name: value for name, value in found.items() if value is not None},
-        per_class=classes,
+        per_class={name: _final_classes(record, name) for name in metrics},
         at_end=frozenset(name for name, value in found.items() if value is not None),
     )
 
