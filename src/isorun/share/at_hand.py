@@ -291,23 +291,21 @@ def bring_data(
     """
     for path, digest in sorted(files.items()):
         found = file_digest(working / path)
-        if not _lies_elsewhere(path):
-            other = found not in {"", digest} and is_ours and not _is_linked(working, path)
-            if other and _offered(path, places, digest):
-                (working / path).unlink()
-                found = ""
-            found = found or _brought(path, digest, working, places)
+        if found != digest and not _lies_elsewhere(path):
+            gives_way = is_ours and not _is_linked(working, path)
+            offered = _offered(path, digest, places) if gives_way or not found else None
+            if offered is not None and (not found or offered[1] == digest):
+                if found:
+                    (working / path).unlink()
+                source, found = offered
+                _bring(source, path, working)
         if found != digest:
             hint = f"--data FOLDER names where the data lie: FOLDER/{' or FOLDER/'.join(_names_of(path))}"
             yield Lack(DATA, path, f"sha256 {digest[:12]}", f"sha256 {found[:12]}" if found else None, hint)
 
 
-def _brought(path: str, digest: str, working: Path, places: Sequence[Path]) -> str:
-    """The digest of what was brought; empty where nothing was found. Other bytes are brought only where none fit."""
-    source = _offered(path, places, digest) or _offered(path, places)
-    if source is None:
-        return ""
-    target, found = safe_target(working, checked_path(path)), file_digest(source)
+def _bring(source: Path, path: str, working: Path) -> None:
+    target = safe_target(working, checked_path(path))
     try:
         if source.stat().st_size > _MOST_COPIED:
             target.symlink_to(source.resolve())
@@ -315,7 +313,6 @@ def _brought(path: str, digest: str, working: Path, places: Sequence[Path]) -> s
             shutil.copyfile(source, target)
     except OSError as error:
         raise refused(f"the data {path} cannot be put into {working}", str(error)) from None
-    return found
 
 
 def _is_linked(working: Path, path: str) -> bool:
@@ -324,10 +321,15 @@ def _is_linked(working: Path, path: str) -> bool:
     return any((working / "/".join(parts[:count])).is_symlink() for count in range(1, len(parts) + 1))
 
 
-def _offered(path: str, places: Sequence[Path], digest: str = "") -> Path | None:
-    """The first file at one of the places that it may be: with this digest, or whichever."""
-    offered = (place / name for place in places for name in _names_of(str(checked_path(path))))
-    return next((file for file in offered if (found := file_digest(file)) and found == (digest or found)), None)
+def _offered(path: str, digest: str, places: Sequence[Path]) -> tuple[Path, str] | None:
+    """A file at one of the places that it may be, with its digest: the first with this one, else the first of all."""
+    first: tuple[Path, str] | None = None
+    for file in (place / name for place in places for name in _names_of(str(checked_path(path)))):
+        if found := file_digest(file):
+            first = first or (file, found)
+            if found == digest:
+                return file, found
+    return first
 
 
 def _names_of(path: str) -> list[str]:
