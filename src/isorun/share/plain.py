@@ -240,10 +240,14 @@ def _document(folder: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]
         return {key: value for key, value in document.items() if key not in {"withheld", "asked", "known_as"}}
     cells = [_cell_of(row) for row in rows]
     seeds = sorted({int(cell[4]) for cell in cells if cell[4] is not None})
+    configs = {cell[1]: _named(row, "config.") for row, cell in zip(rows, cells, strict=True)}
+    used: dict[str, dict[str, dict[str, Any]]] = {}
+    for approach, config, *_ in cells:
+        used.setdefault(approach, {})[config] = configs[config]
     return {
         "name": folder.resolve().name,
-        "approaches": {name: _approach(name, rows) for name in sorted({cell[0] for cell in cells})},
-        "configs": {_cell_of(row)[1]: _named(row, "config.") for row in rows},
+        "approaches": {name: _approach(name, used[name]) for name in sorted(used)},
+        "configs": configs,
         "environments": {name: {} for name in sorted({cell[2] for cell in cells})},
         "levels": sorted({cell[3] for cell in cells}, key=[str(level) for level in Level].index),
         "seeds": seeds or [1],
@@ -252,9 +256,8 @@ def _document(folder: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]
     }
 
 
-def _approach(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """An approach of the rows of this name: which configs it has, and what they set."""
-    configs = {_cell_of(row)[1]: _named(row, "config.") for row in rows if _cell_of(row)[0] == name}
+def _approach(name: str, configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """An approach that has these configs, with what they set."""
     settings = sorted({setting for values in configs.values() for setting in values})
     for config, values in configs.items():
         if lacking := [setting for setting in settings if setting not in values]:
@@ -267,20 +270,18 @@ def _approach(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _with_configs(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows with names of configs: where none is said, what it sets."""
-    named = [
-        {**row, "config": row.get("config") or ", ".join(f"{name}={value}" for name, value in sorted(values.items()))}
-        for row in rows
-        for values in [_named(row, "config.")]
-    ]
+    named: list[dict[str, Any]] = []
     known: dict[str, dict[str, Any]] = {}
-    for row in named:
+    for row in rows:
         values = _named(row, "config.")
-        if known.setdefault(row["config"], values) != values:
+        config = row.get("config") or ", ".join(f"{name}={value}" for name, value in sorted(values.items()))
+        if known.setdefault(config, values) != values:
             raise InputError(
-                f"the config {row['config'] or 'default'!r} does not set the same in all rows",
-                found=f"{known[row['config']]} and {values}",
+                f"the config {config or 'default'!r} does not set the same in all rows",
+                found=f"{known[config]} and {values}",
                 hint="a name for each in the column config, or leave that column out",
             )
+        named.append({**row, "config": config})
     return named
 
 
