@@ -395,9 +395,9 @@ def _launch(records: Sequence[RunRecord]) -> str:
 
 def _told(lacks: Iterable[Lack], *, anyway: bool) -> Iterable[Condition]:
     for lack in dict.fromkeys(lacks) if anyway else ():
-        were = "they were" if lack.kind in {DATA, PACKAGES} else "it was"
-        became = "and it was run without" if lack.is_missing else f"and {were.split()[1]} replaced"
-        message = f"{lack.kind} could not be had as {were}, {became}: {lack.words}"
+        they, were = ("they", "were") if lack.kind in {DATA, PACKAGES} else ("it", "was")
+        became = "it was run without" if lack.is_missing else f"{were} replaced"
+        message = f"{lack.kind} could not be had as {they} {were}, and {became}: {lack.words}"
         yield Condition("replaced", message, lack.hint or "replicate where it can be had")
 
 
