@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from isorun.errors import InputError, IsorunError, known_names
 from isorun.session import (
     Store,
+    as_kept,
     folder_of,
     is_package,
     is_registered,
@@ -33,7 +34,7 @@ from isorun.session import (
 )
 from isorun.store import STUDIES, AbstractStore, shown_place
 from isorun.study.cells import cells_of
-from isorun.study.design import Metric, Study, kept_study
+from isorun.study.design import Metric, Study
 from isorun.study.records import RunRecord
 from isorun.workflow import known_to, told_beside
 
@@ -145,7 +146,7 @@ def _of_store(store: AbstractStore, place: str, like: Study | None, name: str | 
     names = store.documents(STUDIES).names()
     asked = name or (like.name if like is not None else "")
     if asked in names:
-        study = known_to(_as_kept(asked, store), store)
+        study = known_to(_kept_there(asked, store), store)
     elif name is None and like is not None and not names:
         study = known_to(like, store)  # a store of runs whose study was not kept by its name
     else:
@@ -158,16 +159,11 @@ def _of_store(store: AbstractStore, place: str, like: Study | None, name: str | 
     return _with_records(KnownRuns(place, study, found, told=told_beside(study, store)))
 
 
-def _as_kept(name: str, store: AbstractStore) -> Study:
-    """The study as it was declared when it was last run there, whatever its file says by now."""
-    kept = store.documents(STUDIES)
+def _kept_there(name: str, store: AbstractStore) -> Study:
     try:
-        document = dict(kept.read(name) or {})
-        folder = Path(document.pop("folder"))
-        document.pop("file", None)
-        return kept_study(document, folder, name)
+        return as_kept(name, store)
     except (IsorunError, KeyError, TypeError) as error:
-        what = f"the study {kept.place(name)} of the baseline cannot be read: {error}"
+        what = f"the study {store.documents(STUDIES).place(name)} of the baseline cannot be read: {error}"
         raise InputError(what, hint="make the baseline again: isorun run study.toml --store NEW") from None
 
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from isorun.errors import IsorunError, harmless
 from isorun.execution.output import last_row
 from isorun.scheduling import row_text
-from isorun.session import runs_folder
-from isorun.store import NO_CELLS, STUDIES, STUDY_PLACE, WORKER_CLAIM, AbstractStore, Holder
+from isorun.session import as_kept, runs_folder
+from isorun.store import NO_CELLS, STUDIES, WORKER_CLAIM, AbstractStore, Holder
 from isorun.study.cells import Cell, cells_of
-from isorun.study.design import Study, kept_study
+from isorun.study.design import Study
 from isorun.workflow import known_to, opened, recorded
 
 if TYPE_CHECKING:
@@ -267,13 +267,10 @@ def _unfinished(store: AbstractStore, seen_to: Set[str]) -> tuple[int, tuple[Stu
 
     Studies are as they were kept, which is what workers carry out, wherever their files lie.
     """
-    kept, cells, found, to_come = store.documents(STUDIES), set[str](), [], 0
-    for name in reversed(kept.names()):
+    cells, found, to_come = set[str](), list[StudyLeft](), 0
+    for name in reversed(store.documents(STUDIES).names()):
         try:
-            document = dict(kept.read(name) or {})
-            folder = Path(str(document["folder"]))
-            rest = {key: value for key, value in document.items() if key not in STUDY_PLACE}
-            study = known_to(kept_study(rest, folder, name), store)
+            study = known_to(as_kept(name, store), store)
         except (IsorunError, KeyError, TypeError, ValueError, AttributeError) as error:
             why = error.what if isinstance(error, IsorunError) else f"{type(error).__name__}: {error}"
             found.append(StudyLeft(name, problem=f"cannot be read: {why}"))

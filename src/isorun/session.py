@@ -51,6 +51,7 @@ __all__ = [
     "Session",
     "Store",
     "alone",
+    "as_kept",
     "blaming",
     "folder_of",
     "is_package",
@@ -442,6 +443,13 @@ def recalled(name: str, store: AbstractStore) -> Study:
     except (IsorunError, KeyError, TypeError) as error:
         what = f"the kept study {kept.place(name)} cannot be read: {error}"
         raise StudyError(what, hint="type the command again: its finished runs are kept") from None
+    return kept_study(document, folder, name)
+
+
+def as_kept(name: str, store: AbstractStore) -> Study:
+    """The study as it was declared when it was last kept under this name, whatever its file says by now."""
+    document = dict(store.documents(STUDIES).read(name) or {})
+    folder = Path(document.pop("folder"))
     return kept_study(document, folder, name)
 
 

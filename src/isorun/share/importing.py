@@ -22,13 +22,13 @@ from isorun.analysis import Told
 from isorun.analysis.evidence import Condition, first_of, some
 from isorun.errors import InputError, StoreConflict, known_names
 from isorun.report import Column, Table, View
-from isorun.session import Store, open_store, place_of
+from isorun.session import Store, as_kept, open_store, place_of
 from isorun.share.foreign_records import LEFT_OUT, record_of, without_secret_values
 from isorun.share.telling_apart import BY_EXPERIMENT, NO_SEED, ToldApart, seed_parameter
 from isorun.share.trackers import AbstractTracker, Chosen, TrackedRun, opened_tracker
 from isorun.store import STUDIES, AbstractStore
 from isorun.store.folder import FolderStore
-from isorun.study.design import Study, document_of, document_without_secrets, imported_study, kept_study
+from isorun.study.design import Study, document_of, document_without_secrets, imported_study
 from isorun.study.imported import ImportedRun, ImportedRuns, imported_cell_id
 from isorun.study.records import RunRecord, RunState
 from isorun.workflow import kept_by_nobody_else, store_words
@@ -231,11 +231,9 @@ class _Import:
 
     def _kept(self) -> Study | None:
         """The study of this name, as far as earlier imports made it."""
-        kept = self._store.documents(STUDIES)
-        document = kept.read(self._name) if self._name in kept.names() else None
-        if document is None:
+        if self._name not in self._store.documents(STUDIES).names():
             return None
-        known = kept_study({key: item for key, item in document.items() if key != "folder"}, Path(), self._name)
+        known = as_kept(self._name, self._store)
         if known.imported is None or known.imported.tracker != self._tracker.name:
             of = "runs that isorun made" if known.imported is None else f"runs of {known.imported.tracker}"
             raise InputError(
