@@ -41,10 +41,10 @@ from isorun.execution.assemble import read_record
 from isorun.study.records import RunState
 from peers import peer_environment
 
-_PAIRS: Final = 2
-_SMALL_PAIRS: Final = 5
+_PAIRS: Final = 3
+_SMALL_PAIRS: Final = 9
 _IMPORTS: Final = 2000
-_RUNS: Final = 5
+_RUNS: Final = 10
 _LINES: Final = 100_000
 _MOST_SECONDS: Final = 0.1
 _MOST_PERCENT: Final = 0.5
@@ -270,22 +270,25 @@ def _place(program: _Program, folder: Path) -> None:
     subprocess.run([program.command(0)[0], "-c", program.makes], cwd=folder, check=True)
 
 
-def _measured(program: _Program, folder: Path) -> tuple[_Took, list[tuple[_Took, _Took]]]:
-    """The program behind isorun, next to nothing long; and whole, in pairs."""
+def _measured(program: _Program, folder: Path) -> tuple[float, list[tuple[_Took, _Took]]]:
+    """What a study of the program takes beside it, next to nothing long; and it whole, in pairs."""
     long, short = program.lengths
     _run(program.command(short), folder, short, around=True)  # hashes of libraries and sources are kept from here on
-    least = _run(program.command(short), folder, short, around=True)
-    return least, [_pair(program, folder, long, turn) for turn in range(_PAIRS)]
+    least, pairs = [], []
+    for turn in range(_PAIRS):
+        least.append(_run(program.command(short), folder, short, around=True).beside)
+        pairs.append(_pair(program, folder, long, turn))
+    return statistics.median(least), pairs
 
 
 def _rows(
-    name: str, least: _Took, pairs: Sequence[tuple[_Took, _Took]], prices: _Prices, start: float
+    name: str, least: float, pairs: Sequence[tuple[_Took, _Took]], prices: _Prices, start: float
 ) -> list[dict[str, Any]]:
     closing = statistics.median(around.closing for _, around in pairs)
     own, told = pairs[0][1].own, pairs[0][0].told
     importing, hearing = own * prices.importing, told * prices.hearing
     training = statistics.median(alone.whole for alone, _ in pairs)
-    reading = max(0.0, statistics.median(around.beside for _, around in pairs) - least.beside)
+    reading = max(0.0, statistics.median(around.beside for _, around in pairs) - least)
     check = ", ".join(f"{1000 * (around.training - alone.training):+.0f}" for alone, around in pairs)
     return [
         _row(
@@ -295,7 +298,7 @@ def _rows(
             "CPU s a run",
             f"start {1000 * start:.0f} ms ({1000 * prices.start:.0f} ms with modules that the training loads anyway), "
             f"{own} source files {1000 * importing:.0f} ms, "
-            f"end {1000 * closing:.0f} ms; {len(pairs)} pairs. A study of one run takes {least.beside:.2f} s beside it",
+            f"end {1000 * closing:.0f} ms; {len(pairs)} pairs. A study of one run takes {least:.2f} s beside it",
         ),
         _row(
             f"{name}: what grows with the training",

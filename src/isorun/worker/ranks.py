@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import os
-import socket
 from types import ModuleType
 from typing import Any, Callable
 
@@ -36,13 +35,15 @@ def _tell(module: Any) -> None:
     recorder, size = active(), int(module.get_world_size())
     if recorder is None or size < 2:
         return
+    from socket import gethostname  # every child Python starts a worker, and few are ranks
+
     local = os.environ.get("LOCAL_RANK", "")
     recorder.join_ranks(
         int(module.get_rank()),
         {
             "world_size": size,
             "backend": str(module.get_backend()),
-            "host": socket.gethostname(),
+            "host": gethostname(),
             **({"local_rank": int(local)} if local.isdigit() else {}),
         },
     )
