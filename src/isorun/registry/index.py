@@ -150,17 +150,17 @@ class Index:
         values += [harmless(after), min(max(most, 1), _FOUND_AT_ONCE)]
         return self._database.read(lambda rows: _versions(rows, viewer, rows.all(question, *values)))
 
-    def newest(self, viewer: Viewer, words: str, most: int) -> tuple[list[NamedVersion], int]:
-        """The same, those first that were pushed last; and how many there are in all."""
+    def newest(self, viewer: Viewer, words: str, most: int) -> list[NamedVersion]:
+        """The same, those first that were pushed last."""
         conditions, values = _latest_with(viewer, words)
         question = f"SELECT {_COLUMNS} {_FROM} WHERE {conditions} ORDER BY versions.id DESC LIMIT ?"
-        counted = f"SELECT count(*) {_FROM} WHERE {conditions}"
+        return self._database.read(lambda rows: _versions(rows, viewer, rows.all(question, *values, most)))
 
-        def work(rows: Rows) -> tuple[list[NamedVersion], int]:
-            ((every,),) = rows.all(counted, *values)
-            return _versions(rows, viewer, rows.all(question, *values, most)), int(every)
-
-        return self._database.read(work)
+    def count(self, viewer: Viewer, words: str) -> int:
+        """How many packages there are that all words are found in."""
+        conditions, values = _latest_with(viewer, words)
+        ((every,),) = self._database.read(lambda rows: rows.all(f"SELECT count(*) {_FROM} WHERE {conditions}", *values))
+        return int(every)
 
     def versions(self, viewer: Viewer, name: PackageName) -> list[NamedVersion]:
         """All versions of a package, the latest first; yanked ones are among them."""

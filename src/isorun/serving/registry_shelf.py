@@ -43,13 +43,11 @@ class RegistryShelf(AbstractShelf):
 
     def entries(self, viewer: Viewer, text: str = "") -> Sequence[ShelfEntry]:
         """The latest version of each package."""
-        found, _ = self._registry.index.newest(viewer, text, MOST_LISTED)
-        return [self._entry(version) for version in found]
+        return [self._entry(version) for version in self._registry.index.newest(viewer, text, MOST_LISTED)]
 
     def unlisted(self, viewer: Viewer, text: str = "") -> int:
         """Those that were pushed first, where there are very many."""
-        _, every = self._registry.index.newest(viewer, text, 0)
-        return max(0, every - MOST_LISTED)
+        return max(0, self._registry.index.count(viewer, text) - MOST_LISTED)
 
     def _version(self, name: str, viewer: Viewer) -> NamedVersion:
         try:
