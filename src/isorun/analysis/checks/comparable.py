@@ -15,8 +15,8 @@ from isorun.analysis.checks import CheckedSide
 from isorun.analysis.checks.sides import GroupName
 from isorun.analysis.evidence import Condition, first_of, some
 from isorun.analysis.evidence.provenance import requested
+from isorun.analysis.studies.foreign_runs import Foreign
 from isorun.errors import InputError
-from isorun.study.imported import IMPORTED
 from isorun.study.records import RunRecord
 
 __all__ = [
@@ -43,7 +43,7 @@ def refuse_same_runs(records: Sequence[RunRecord], baseline: Iterable[RunRecord]
             f"the runs that are checked are the baseline's own ({some(len(same), 'run')} of {place})",
             found=f"{first_of(same, 3, ', ')}: recorded once, and in both",
             hint="name other runs as the baseline"
-            if all(record.launch == IMPORTED for record in records)
+            if Foreign.of(records) is Foreign.TRACKER
             else "a new --store FOLDER makes runs of the code as it is now",
         )
 
