@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import socket
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -122,7 +122,7 @@ def _at_work(store: AbstractStore, own: Set[str] | None, seen: Set[str]) -> tupl
         holders = [one for one in holders if not one.cell_id.startswith(NO_CELLS)]
     else:
         holders = [one for one in holders if one.cell_id in own]
-    return tuple(sorted({f"process {one.pid} on {one.host}" for one in holders}))
+    return _named(holders)
 
 
 def _freed(store: AbstractStore, own: Set[str] | None, seen: Set[str]) -> int:
@@ -180,8 +180,11 @@ def _orphaned(run_ids: Sequence[str], store: AbstractStore) -> tuple[int, tuple[
     holders = {f"{holder.cell_id}-{holder.attempt}": holder for holder in store.holders()}
     left = [run_id for run_id in run_ids if run_id not in holders or _is_gone(holders[run_id])]
     away = [holders[run_id] for run_id in run_ids if run_id in holders and not _is_here(holders[run_id])]
-    named = sorted({f"process {holder.pid} on {holder.host}" for holder in away})
-    return len(set(left) - store.run_ids()), tuple(named)
+    return len(set(left) - store.run_ids()), _named(away)
+
+
+def _named(holders: Iterable[Holder]) -> tuple[str, ...]:
+    return tuple(sorted({f"process {one.pid} on {one.host}" for one in holders}))
 
 
 def _is_here(holder: Holder) -> bool:

@@ -385,9 +385,8 @@ class Timeline:
             self._count += points.put(moment, step, seconds, number, self._count >= MOST_POINTS_TOGETHER, clock=clock)
             points.last_row = self._rows
             points.final = final
-            points.retold = (
-                -1 if row.total or row.table else points.retold
-            )  # what follows a bar's running value is no other
+            # What follows a bar's running value is no other.
+            points.retold = -1 if row.total or row.table else points.retold
             if points.fraction != fraction:
                 self._mixed.add(name)
 
