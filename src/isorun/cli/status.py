@@ -15,7 +15,6 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from isorun import cli
-from isorun.errors import without_passwords
 
 if TYPE_CHECKING:
     from isorun.in_progress import Status
@@ -54,7 +53,7 @@ def _next(told: Status, options: argparse.Namespace) -> str:
     """What carries out the cells that were left for workers, where nobody is at it."""
     if told.is_at_work or told.workers or not any(one.missing for one in told.unfinished):
         return ""
-    store = f" {shlex.quote(without_passwords(options.store))}" if options.store else ""
+    store = f" {shlex.quote(options.store)}" if options.store else ""
     return f"\nnext: isorun worker{store} carries out what is missing, here or on any machine that has the studies"
 
 
