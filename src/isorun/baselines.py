@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final
 from isorun.errors import InputError, IsorunError, known_names
 from isorun.session import (
     Store,
-    as_kept,
     folder_of,
     is_package,
     is_registered,
@@ -31,6 +30,7 @@ from isorun.session import (
     place_of,
     recorded,
     store_if_there,
+    study_as_kept,
 )
 from isorun.store import STUDIES, AbstractStore, shown_place
 from isorun.study.cells import cells_of
@@ -161,7 +161,7 @@ def _of_store(store: AbstractStore, place: str, like: Study | None, name: str | 
 
 def _kept_there(name: str, store: AbstractStore) -> Study:
     try:
-        return as_kept(name, store)
+        return study_as_kept(name, store)
     except (IsorunError, KeyError, TypeError) as error:
         what = f"the study {store.documents(STUDIES).place(name)} of the baseline cannot be read: {error}"
         raise InputError(what, hint="make the baseline again: isorun run study.toml --store NEW") from None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from isorun.errors import IsorunError, harmless
 from isorun.execution.output import last_row
 from isorun.scheduling import row_text
-from isorun.session import as_kept, runs_folder
+from isorun.session import runs_folder, study_as_kept
 from isorun.store import NO_CELLS, STUDIES, WORKER_CLAIM, AbstractStore, Holder
 from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
@@ -270,7 +270,7 @@ def _unfinished(store: AbstractStore, seen_to: Set[str]) -> tuple[int, tuple[Stu
     cells, found, to_come = set[str](), list[StudyLeft](), 0
     for name in reversed(store.documents(STUDIES).names()):
         try:
-            study = known_to(as_kept(name, store), store)
+            study = known_to(study_as_kept(name, store), store)
         except (IsorunError, KeyError, TypeError, ValueError, AttributeError) as error:
             why = error.what if isinstance(error, IsorunError) else f"{type(error).__name__}: {error}"
             found.append(StudyLeft(name, problem=f"cannot be read: {why}"))

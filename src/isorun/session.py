@@ -51,7 +51,6 @@ __all__ = [
     "Session",
     "Store",
     "alone",
-    "as_kept",
     "blaming",
     "folder_of",
     "is_package",
@@ -70,6 +69,7 @@ __all__ = [
     "runs_folder",
     "store_if_there",
     "store_place",
+    "study_as_kept",
 ]
 
 Store = str | Path | AbstractStore | None
@@ -446,7 +446,7 @@ def recalled(name: str, store: AbstractStore) -> Study:
     return kept_study(document, folder, name)
 
 
-def as_kept(name: str, store: AbstractStore) -> Study:
+def study_as_kept(name: str, store: AbstractStore) -> Study:
     """The study as it was declared when it was last kept under this name, whatever its file says by now."""
     document = dict(store.documents(STUDIES).read(name) or {})
     folder = Path(document.pop("folder"))

@@ -22,7 +22,7 @@ from isorun.analysis import Told
 from isorun.analysis.evidence import Condition, first_of, some
 from isorun.errors import InputError, StoreConflict, known_names
 from isorun.report import Column, Table, View
-from isorun.session import Store, as_kept, open_store, place_of
+from isorun.session import Store, open_store, place_of, study_as_kept
 from isorun.share.foreign_records import LEFT_OUT, record_of, without_secret_values
 from isorun.share.telling_apart import BY_EXPERIMENT, NO_SEED, ToldApart, seed_parameter
 from isorun.share.trackers import AbstractTracker, Chosen, TrackedRun, opened_tracker
@@ -233,7 +233,7 @@ class _Import:
         """The study of this name, as far as earlier imports made it."""
         if self._name not in self._store.documents(STUDIES).names():
             return None
-        known = as_kept(self._name, self._store)
+        known = study_as_kept(self._name, self._store)
         if known.imported is None or known.imported.tracker != self._tracker.name:
             of = "runs that isorun made" if known.imported is None else f"runs of {known.imported.tracker}"
             raise InputError(
