@@ -58,11 +58,6 @@ class StoredGroup:
         """Whether it has one seed alone, so that its runs are what counts."""
         return len(self.seeds) == 1
 
-    @property
-    def has_bits(self) -> bool:
-        """Whether a run again can end with the same bits, and would show it."""
-        return bool(self.seeds)
-
     def same_seeds(self, count: int) -> list[Place]:
         """The cells whose bits are asked for: the first stored seeds, once each."""
         return [(self.group, seed, 0) for seed in self.seeds[:count]]
