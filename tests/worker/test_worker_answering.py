@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import types
 
@@ -9,7 +10,8 @@ import pytest
 
 from isorun.worker import seeding
 from isorun.worker.answering import Answers
-from isorun.worker.frameworks import jax, tensor_flow
+from isorun.worker.frameworks import estimators, jax, tensor_flow
+from isorun.worker.levels import Settings
 from isorun.worker.recorder import Recorder
 
 
@@ -101,3 +103,68 @@ class _Scope:
 
     def __exit__(self, *_):
         return None
+
+
+class LinearBooster:
+    """As XGBoost's Booster answers for `gblinear`; `used` is how many threads each update had."""
+
+    def __init__(self, updater="shotgun", threads=0):
+        self.threads, self.used = threads, []
+        self.trained_by = {"gblinear_train_param": {"updater": updater}} if updater else {}
+
+    def save_config(self):
+        param = {"nthread": str(self.threads)}
+        return json.dumps({"learner": {"generic_param": param, "gradient_booster": self.trained_by}})
+
+    def set_param(self, given):
+        self.threads = given["nthread"]
+
+    def update(self, *_args):
+        self.used.append(self.threads)
+
+    boost = update
+
+
+@pytest.fixture
+def xgboost_at(tmp_path, recorder):
+    def prepared(level, threads=2):
+        kind = type("Booster", (LinearBooster,), {name: vars(LinearBooster)[name] for name in ("update", "boost")})
+        settings = Settings(tmp_path, level, 1, threads, warm=False)
+        estimators.XGBoost().prepare("xgboost", types.SimpleNamespace(Booster=kind), settings, recorder)
+        return kind
+
+    return prepared
+
+
+@pytest.mark.parametrize("call", ["update", "boost"])
+@pytest.mark.parametrize("threads", [0, 8])
+def test_a_linear_booster_whose_threads_race_has_one_at_deterministic(xgboost_at, recorder, call, threads):
+    booster = xgboost_at("deterministic")(threads=threads)
+    getattr(booster, call)()
+    getattr(booster, call)()
+    assert booster.used == [1, 1]
+    assert recorder.has_noted("setting-answered")
+
+
+@pytest.mark.parametrize(
+    ("level", "made", "allowed"),
+    [
+        ("fixed-seed", {}, 2),
+        ("deterministic", {"updater": "coord_descent", "threads": 4}, 2),
+        ("deterministic", {"updater": "", "threads": 4}, 2),
+        ("deterministic", {"threads": 1}, 2),
+        ("deterministic", {}, 1),
+    ],
+)
+def test_boosters_whose_threads_do_not_race_keep_them(xgboost_at, recorder, level, made, allowed):
+    booster = xgboost_at(level, allowed)(**made)
+    booster.update()
+    assert booster.used == [made.get("threads", 0)]
+    assert not recorder.has_noted("setting-answered")
+
+
+def test_a_booster_that_does_not_say_how_it_trains_trains_as_it_would(xgboost_at):
+    booster = xgboost_at("deterministic")()
+    booster.save_config = lambda: "no JSON"
+    booster.update()
+    assert booster.used == [0]

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import functools
 import importlib
+import json
 import sys
 import threading
+import weakref
 from types import ModuleType
 from typing import Any, Callable
 
@@ -267,10 +269,47 @@ class XGBoost(Booster):
     native = ("xgb",)
     fits, methods = "Booster", ("update", "boost")
 
+    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch | None:
+        """The same, and where kernels are fixed let its linear booster train in one thread."""
+        if settings.fixes_kernels:
+            for method in self.methods:
+                _in_one_thread(getattr(module, self.fits), method, settings.threads, recorder)
+        return super().prepare(name, module, settings, recorder)
+
     def written(self, model: Any) -> Any:
         """The booster, of whichever interface."""
         booster = model.get_booster() if hasattr(model, "get_booster") else model
         return bytes(booster.save_raw()) if hasattr(booster, "save_raw") else None
+
+
+def _in_one_thread(owner: Any, name: str, threads: int | None, recorder: Recorder) -> None:
+    """Let a method that trains ask first for one thread, where threads would write to one vector of weights at once.
+
+    So does the updater `shotgun`, which a linear booster has where the training names none; with one thread it is the
+    same algorithm. All other boosters of the library give the same bits with any fixed number of threads.
+    """
+    train = getattr(owner, name)
+    seen: Any = weakref.WeakSet()
+
+    def ask(booster: Any) -> None:
+        if booster in seen:
+            return
+        seen.add(booster)
+        config = json.loads(booster.save_config())["learner"]
+        linear = config["gradient_booster"].get("gblinear_train_param", {})
+        given = int(config["generic_param"]["nthread"]) or threads
+        if linear.get("updater") == "shotgun" and given != 1:
+            booster.set_param({"nthread": 1})
+            where = seeding.calling().where
+            message = f"nthread of XGBoost's linear booster was to be {given} at {where}; the level answered with 1"
+            recorder.note_at("setting-answered", ("nthread", where), message)
+
+    @functools.wraps(train)
+    def asking(self: Any, *args: Any, **kwargs: Any) -> Any:
+        guarded(recorder.folder, "threads of a linear booster", ask)(self)
+        return train(self, *args, **kwargs)
+
+    setattr(owner, name, asking)
 
 
 class LightGBM(Booster):
