@@ -25,7 +25,7 @@ from hydra.core.utils import Config, run_job
 def train(lr):
     for epoch in (1, 2): isorun.log(epoch=epoch, acc=1 - lr)
     isorun.log(epoch=3, step=1, acc=1.0, per_class={"cat": lr})
-    isorun.result(test_acc=lr)
+    isorun.result(test_acc=lr, predictions={"test": [int(lr * 4)]}, labels={"test": [1]})
 for number, overrides in %s:
     config = Config(number, overrides)
     run_job(hydra_context=None, task_function=train, config=config, job_dir_key="", job_subdir_key="")
@@ -57,6 +57,8 @@ def test_each_job_has_series_and_results_of_its_own(sweep):
         "accuracy@lr=0.5[cat]": [0.5],
     }
     assert log.results == {"test_acc@lr=0.25": 0.25, "test_acc@lr=0.5": 0.5}
+    jobs = ("test@lr=0.25", "test@lr=0.5")
+    assert [one.name for one in log.predictions] == [name for job in jobs for name in (job, f"{job}.labels")]
     assert [note.code for note in log.notes] == ["several-trainings"]
 
 
@@ -64,6 +66,7 @@ def test_each_job_has_series_and_results_of_its_own(sweep):
 def test_the_only_job_is_the_training(sweep, job):
     log = sweep(job)
     assert (set(log.series), set(log.results), log.notes) == ({"acc", "accuracy[cat]"}, {"test_acc"}, [])
+    assert [one.name for one in log.predictions] == ["test", "test.labels"]
 
 
 @pytest.mark.parametrize(
