@@ -18,7 +18,7 @@ from isorun.cli import duration
 from isorun.environments.interpreter import interpreters_of
 from isorun.errors import harmless
 from isorun.scheduling import Observer, row_text
-from isorun.study.records import RunRecord, RunState
+from isorun.study.records import RunRecord, RunState, step_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -288,7 +288,8 @@ class Progress(Observer):
         if not isinstance(step, float | int) or not steps or step + self._pace.from_zero > steps:
             return row_text(row)
         word = "epoch" if steps == self._pace.epochs else "at"
-        return f"{word} {step + self._pace.from_zero:g} of {steps:g}: {row_text({'values': row.get('values', {})})}"
+        at = f"{word} {step_text(step + self._pace.from_zero)} of {step_text(steps)}"
+        return f"{at}: {row_text({'values': row.get('values', {})})}"
 
     def waiting_for(self, cell: Cell, holder: Holder | None) -> None:
         """All that is left is carried out by others: who they are, once each."""
