@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isorun.sources import Found, Reading, files_written, written
+from isorun.sources import Found, Reading, files_written, trackers, written
 from isorun.sources.written import Looked, WrittenFile, found_among, look, relied_on
 from isorun.study import Sources
 from isorun.study.records import Series
@@ -164,6 +164,22 @@ def test_a_database_of_mlflow_gives_what_was_logged_since(tmp_path):
     assert found.series["val_acc"].values == (0.5, 0.6)
     assert list(found.series["val_acc"].seconds) == pytest.approx([60.0, 60.001])
     assert math.isnan(found.series["nothing"].values[0])
+
+
+@pytest.mark.parametrize("name", ["mlflow.db", "mlruns", "run-digits.wandb", "papermill.ipynb"])
+def test_what_is_longer_than_is_read_is_not_relied_on_and_told(tmp_path, monkeypatch, name):
+    """The last value that was read is not the last one."""
+    for limit, most in (("MOST_ROWS", 2), ("_MOST_LINES", 5)):
+        monkeypatch.setattr(trackers, limit, most)
+    if name == "mlflow.db":
+        mlflow_database(tmp_path / name, "a" * 32)
+    elif name == "mlruns":
+        shutil.copytree(REAL / name, tmp_path / name)
+    else:
+        shutil.copy(REAL / name, tmp_path)
+    found = relied(tmp_path)
+    assert not found.series
+    assert any("only the first" in note.message for note in found.notes)
 
 
 def test_two_runs_in_one_database_are_left_out_and_told(tmp_path):
