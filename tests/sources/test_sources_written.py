@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -549,6 +550,20 @@ def test_deep_and_wide_folders_are_looked_at_in_part_and_new_ones_first(tmp_path
     assert deep / "metrics.csv" not in seen
     assert tmp_path / "z/logs/metrics.csv" in seen
     assert len(seen) <= 300
+
+
+def test_a_file_that_goes_meanwhile_hides_none_beside_it(tmp_path, monkeypatch):
+    for name in ("a.json", "b.json", "c.json"):
+        put(tmp_path, name, "{}")
+
+    def listed(place, listing=os.scandir):
+        with listing(place) as entries:
+            kept = sorted(entries, key=lambda entry: entry.name)
+        (tmp_path / "b.json").unlink()
+        return contextlib.nullcontext(kept)
+
+    monkeypatch.setattr(os, "scandir", listed)
+    assert files_written(tmp_path, SINCE) == [tmp_path / "a.json", tmp_path / "c.json"]
 
 
 def test_files_from_before_the_run_are_not_its_own(tmp_path):

@@ -468,7 +468,11 @@ def _written_in(place: str, since: float) -> tuple[list[str], list[tuple[str, bo
 
 
 def _modified(entry: os.DirEntry[str]) -> float:
-    return entry.stat(follow_symlinks=False).st_mtime
+    """When it was changed; before all runs where it has gone meanwhile, which hides nothing that lies beside it."""
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime
+    except OSError:
+        return -math.inf
 
 
 def is_plain_file(path: Path) -> bool:
