@@ -43,7 +43,7 @@ __all__ = [
     "counts",
     "file_form",
     "limit_note",
-    "noted",
+    "only_noted",
     "read_data_file",
     "read_data_text",
     "reader_of",
@@ -227,17 +227,17 @@ def read_data_file(path: Path, file: FileRead) -> Found:
     """The metrics in a file of any form that is known."""
     try:
         if path.stat().st_size > LARGEST_FILE:
-            return noted("files.too-large", f"{file.shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
+            return only_noted("files.too-large", f"{file.shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
-        return noted("files.unreadable", f"{file.shown} cannot be read: {error.strerror or error}")
+        return only_noted("files.unreadable", f"{file.shown} cannot be read: {error.strerror or error}")
     return read_data_text(text, file_form(path), file)
 
 
 def read_data_text(text: str, form: str, file: FileRead) -> Found:
     """The metrics in a text that is JSON, JSON lines or CSV; its first character says which where its form does not."""
     if not text.strip():
-        return noted("files.empty", f"{file.shown} is empty")
+        return only_noted("files.empty", f"{file.shown} is empty")
     if form == TABLE or (form != OBJECTS and text.lstrip()[0] not in "{["):
         return _read_table(text, file)
     if form != OBJECTS:
@@ -254,7 +254,7 @@ def _read_json(data: Any, file: FileRead) -> Found:
         notes = _add_objects(columns, data, shown)
         return _with_notes(columns.found(), notes)
     if not isinstance(data, Mapping):
-        return noted("files.no-metrics", f"{shown} holds a single {type(data).__name__}, no named values")
+        return only_noted("files.no-metrics", f"{shown} holds a single {type(data).__name__}, no named values")
     notes = []
     scalars: dict[str, Any] = {}
     lists: dict[str, list[Any]] = {}
@@ -340,7 +340,7 @@ def _read_table(text: str, file: FileRead) -> Found:
     try:
         header = [cell.strip() for cell in next(rows)]
         if all(read_number(cell) is not None for cell in header if cell):
-            return noted("files.no-header", f"{shown}, line 1: numbers instead of the names of columns; not read")
+            return only_noted("files.no-header", f"{shown}, line 1: numbers instead of the names of columns; not read")
         notes = _add_table_rows(columns, header, ((rows.line_num, row) for row in rows), shown)
     except (csv.Error, StopIteration) as error:
         notes.append(
@@ -431,7 +431,7 @@ def limit_note(rows: int, most: int, shown: str, which: str = "first") -> list[N
     return [Note("files.limit", f"{shown}: only the {which} {most:,} rows were read")] if rows > most else []
 
 
-def noted(code: str, message: str) -> Found:
+def only_noted(code: str, message: str) -> Found:
     """Nothing, and why."""
     return Found(notes=(Note(code, message),))
 

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Final
 from urllib.parse import quote
 
 from isorun.sources import Found, merged
-from isorun.sources.files import LARGEST_FILE, MOST_ROWS, Columns, FileRead, limit_note, noted
+from isorun.sources.files import LARGEST_FILE, MOST_ROWS, Columns, FileRead, limit_note, only_noted
 from isorun.sources.objects import flattened
 from isorun.sources.tensorboard import MalformedMessage, TornRecord, fields
 from isorun.study import Sources
@@ -48,7 +48,7 @@ _CLOCK_SLACK_SECONDS: Final = 1.0
 
 def _unreadable(file: FileRead, error: Exception) -> Found:
     why = getattr(error, "strerror", None) or str(error)[:80]
-    return noted("files.unreadable", f"{file.shown} cannot be read: {why}")
+    return only_noted("files.unreadable", f"{file.shown} cannot be read: {why}")
 
 
 # MLflow's files: one a metric, named as it, each line "milliseconds value step".
@@ -60,7 +60,7 @@ def read_mlflow_metric(path: Path, file: FileRead) -> Found:
     columns = Columns(file)
     try:
         if path.stat().st_size > LARGEST_FILE:
-            return noted("files.too-large", f"{file.shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
+            return only_noted("files.too-large", f"{file.shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
     except OSError as error:
         return _unreadable(file, error)
@@ -104,7 +104,7 @@ def read_database(path: Path, file: FileRead) -> Found:
     try:
         with path.open("rb") as opened:
             if opened.read(16) != DATABASE:
-                return noted("files.no-metrics", f"{file.shown} is no SQLite database")
+                return only_noted("files.no-metrics", f"{file.shown} is no SQLite database")
         try:
             with opened_database(path) as database:
                 return _ask(database, file)
@@ -144,13 +144,13 @@ def opened_database(
 def _ask(database: sqlite3.Connection, file: FileRead) -> Found:
     known = database.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'metrics'")
     if not known.fetchone()[0]:  # a view of that name may be any program
-        return noted("files.no-metrics", f"{file.shown} has no table of metrics")
+        return only_noted("files.no-metrics", f"{file.shown} has no table of metrics")
     names = {row[1] for row in database.execute("PRAGMA table_info(metrics)")}
     if names >= _MLFLOW:
         return _of_runs(_mlflow_rows(database, file), file, "first")
     if names >= _TRACKIO:
         return _of_runs(_trackio_rows(database, file), file, "last")
-    return noted("files.no-metrics", f"{file.shown} has a table of metrics that neither MLflow nor trackio made")
+    return only_noted("files.no-metrics", f"{file.shown} has a table of metrics that neither MLflow nor trackio made")
 
 
 _Rows = Iterator[tuple[str, dict[str, Any]]]
@@ -234,7 +234,7 @@ def read_wandb(path: Path, file: FileRead) -> Found:
     try:
         with path.open("rb") as opened:
             if opened.read(_FILE_HEADER)[:4] != WANDB_LOG:
-                return noted("files.no-metrics", f"{file.shown} is no log of Weights & Biases")
+                return only_noted("files.no-metrics", f"{file.shown} is no log of Weights & Biases")
             for number, record in enumerate(wandb_records(opened), start=1):
                 if number > MOST_ROWS:
                     notes += limit_note(number, MOST_ROWS, file.shown)
@@ -325,7 +325,7 @@ def read_notebook(path: Path, file: FileRead) -> Found:
 
     try:
         if path.stat().st_size > LARGEST_FILE:
-            return noted("files.too-large", f"{file.shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
+            return only_noted("files.too-large", f"{file.shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
         notebook = json.loads(path.read_text(encoding="utf-8", errors="replace"))
     except (OSError, ValueError, RecursionError) as error:
         return _unreadable(file, error)
