@@ -31,7 +31,7 @@ from isorun.session import Session, blaming
 from isorun.store import Claim, Holder
 from isorun.study.cells import Cell
 from isorun.study.design import Study
-from isorun.study.records import Note, RunRecord, RunState
+from isorun.study.records import Note, RunRecord, RunState, step_text
 
 if TYPE_CHECKING:
     from isorun.analysis.evidence import Condition
@@ -170,7 +170,7 @@ def row_text(row: Mapping[str, Any]) -> str:
         f"{name} {value:.4g}" if isinstance(value, float | int) else f"{name} {value}"
         for name, value in list(values.items())[:4]
     )
-    return f"{f'at {step:g}: ' if isinstance(step, float | int) else ''}{shown}"
+    return f"{f'at {step_text(step)}: ' if isinstance(step, float | int) else ''}{shown}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

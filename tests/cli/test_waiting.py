@@ -2,11 +2,16 @@
 
 import io
 import time
+from pathlib import Path
 
 import pytest
 
 from isorun import cli
-from isorun.cli import Waiting, duration
+from isorun.analysis.evidence import Condition
+from isorun.cli import Waiting, data, duration
+from isorun.cli.data import TransferProgress
+from isorun.cli.progress import Progress
+from record_builder import make_study
 
 
 class Terminal(io.StringIO):
@@ -79,6 +84,23 @@ def test_a_stream_that_is_closed_ends_no_computation():
     stream.close()
     time.sleep(0.05)
     patient.end()
+
+
+def test_a_stream_that_is_closed_ends_no_study():
+    stream = Terminal()
+    progress = Progress(make_study(), stream)
+    stream.close()
+    progress.warned(Condition("odd", "something is odd", "look at it"))
+
+
+def test_a_line_that_is_rewritten_fits_the_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    stream = Terminal()
+    progress = TransferProgress(stream)
+    progress.begins(Path("a-file-of-a-long-name.tar.gz"), 0, 100)
+    monkeypatch.setattr(data, "_EVERY", 0.0)
+    progress.moved(50)
+    assert stream.getvalue() == "\r\x1b[Ka-file-of-a-long-na"
 
 
 def test_durations_are_said_as_people_say_them():

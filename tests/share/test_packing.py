@@ -289,6 +289,18 @@ def test_what_of_a_table_would_be_lost_is_refused(tmp_path, runs, points, said):
         _packed_table(tmp_path / "theirs", "\n".join(rows) + "\n", points)
 
 
+def test_a_setting_that_python_alone_reads_as_a_number_keeps_its_name(tmp_path):
+    rows = "".join(f"a,{seed},{width},1\n" for width in ("1_2", "12") for seed in (1, 2))
+    as_excel_begins = "\ufeffapproach,seed,config.width,result.acc\n"
+    found = _packed_table(tmp_path / "theirs", as_excel_begins + rows)
+    assert {(one.cell.config, one.cell.config_values["width"]) for one in found} == {
+        ("width=1_2", "1_2"),
+        ("width=12", 12),
+    }
+    with pytest.raises(InputError, match="cannot be read"):
+        _packed_table(tmp_path / "odd", "approach,seed,result.acc\na,1,1_2\n")
+
+
 def _table(folder, values, repeat=1):
     folder.mkdir()
     rows = [f"base,{seed},{repeat},{value}\n" for seed, value in enumerate(values, 1)]

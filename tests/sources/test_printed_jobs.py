@@ -61,3 +61,16 @@ def test_jobs_side_by_side_are_not_read():
 
 def test_a_training_that_only_speaks_of_hydra_is_read_as_any_other():
     assert values(printed("HYDRA #1 : x\nepoch 1 acc 0.5\nHYDRA #2 : y\nepoch 2 acc 0.6\n")) == {"acc": [0.5, 0.6]}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "names"),
+    [
+        ("lr=0.1", "lr=0.1", ["lr=0.1", "lr=0.1#1"]),
+        (f"data={'x' * 130} lr=0.1", f"data={'x' * 130} lr=0.2", [f"data={'x' * 115}#0", f"data={'x' * 115}#1"]),
+    ],
+    ids=["the same again", "longer than a name"],
+)
+def test_jobs_of_one_name_are_told_apart_by_their_numbers(one, other, names):
+    found = printed(IN_TURN.replace("lr=0.1", one).replace("lr=0.2", other))
+    assert values(found) == {f"acc@{names[0]}": [0.8, 0.85], f"acc@{names[1]}": [0.7, 0.75]}

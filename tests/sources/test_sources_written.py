@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -17,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isorun.sources import Found, Reading, files_written, written
+from isorun.sources import Found, Reading, files_written, trackers, written
 from isorun.sources.written import Looked, WrittenFile, found_among, look, relied_on
 from isorun.study import Sources
 from isorun.study.records import Series
@@ -164,6 +165,22 @@ def test_a_database_of_mlflow_gives_what_was_logged_since(tmp_path):
     assert found.series["val_acc"].values == (0.5, 0.6)
     assert list(found.series["val_acc"].seconds) == pytest.approx([60.0, 60.001])
     assert math.isnan(found.series["nothing"].values[0])
+
+
+@pytest.mark.parametrize("name", ["mlflow.db", "mlruns", "run-digits.wandb", "papermill.ipynb"])
+def test_what_is_longer_than_is_read_is_not_relied_on_and_told(tmp_path, monkeypatch, name):
+    """The last value that was read is not the last one."""
+    for limit, most in (("MOST_ROWS", 2), ("_MOST_LINES", 5)):
+        monkeypatch.setattr(trackers, limit, most)
+    if name == "mlflow.db":
+        mlflow_database(tmp_path / name, "a" * 32)
+    elif name == "mlruns":
+        shutil.copytree(REAL / name, tmp_path / name)
+    else:
+        shutil.copy(REAL / name, tmp_path)
+    found = relied(tmp_path)
+    assert not found.series
+    assert any("only the first" in note.message for note in found.notes)
 
 
 def test_two_runs_in_one_database_are_left_out_and_told(tmp_path):
@@ -533,6 +550,20 @@ def test_deep_and_wide_folders_are_looked_at_in_part_and_new_ones_first(tmp_path
     assert deep / "metrics.csv" not in seen
     assert tmp_path / "z/logs/metrics.csv" in seen
     assert len(seen) <= 300
+
+
+def test_a_file_that_goes_meanwhile_hides_none_beside_it(tmp_path, monkeypatch):
+    for name in ("a.json", "b.json", "c.json"):
+        put(tmp_path, name, "{}")
+
+    def listed(place, listing=os.scandir):
+        with listing(place) as entries:
+            kept = sorted(entries, key=lambda entry: entry.name)
+        (tmp_path / "b.json").unlink()
+        return contextlib.nullcontext(kept)
+
+    monkeypatch.setattr(os, "scandir", listed)
+    assert files_written(tmp_path, SINCE) == [tmp_path / "a.json", tmp_path / "c.json"]
 
 
 def test_files_from_before_the_run_are_not_its_own(tmp_path):

@@ -17,7 +17,7 @@ class Config:
     def __init__(self, number, overrides):
         self.hydra = type("H", (), {"job": Job(number, overrides)})()
 def run_job(task_function, config, job_dir_key, job_subdir_key, hydra_context, configure_logging=True):
-    return task_function(float((config.hydra.job.override_dirname or "=0").split("=")[1]))
+    return task_function(float((config.hydra.job.override_dirname or "=0").split("=")[-1]))
 """
 SWEEP = """
 import sys, isorun
@@ -25,7 +25,7 @@ from hydra.core.utils import Config, run_job
 def train(lr):
     for epoch in (1, 2): isorun.log(epoch=epoch, acc=1 - lr)
     isorun.log(epoch=3, step=1, acc=1.0, per_class={"cat": lr})
-    isorun.result(test_acc=lr)
+    isorun.result(test_acc=lr, predictions={"test": [int(lr * 4)]}, labels={"test": [1]})
 for number, overrides in %s:
     config = Config(number, overrides)
     run_job(hydra_context=None, task_function=train, config=config, job_dir_key="", job_subdir_key="")
@@ -57,6 +57,8 @@ def test_each_job_has_series_and_results_of_its_own(sweep):
         "accuracy@lr=0.5[cat]": [0.5],
     }
     assert log.results == {"test_acc@lr=0.25": 0.25, "test_acc@lr=0.5": 0.5}
+    jobs = ("test@lr=0.25", "test@lr=0.5")
+    assert [one.name for one in log.predictions] == [name for job in jobs for name in (job, f"{job}.labels")]
     assert [note.code for note in log.notes] == ["several-trainings"]
 
 
@@ -64,6 +66,36 @@ def test_each_job_has_series_and_results_of_its_own(sweep):
 def test_the_only_job_is_the_training(sweep, job):
     log = sweep(job)
     assert (set(log.series), set(log.results), log.notes) == ({"acc", "accuracy[cat]"}, {"test_acc"}, [])
+    assert [one.name for one in log.predictions] == ["test", "test.labels"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "names"),
+    [
+        ("lr=0.25", "lr=0.25", ["lr=0.25", "lr=0.25#1"]),
+        (f"data={'x' * 130},lr=0.25", f"data={'x' * 130},lr=0.5", [f"data={'x' * 115}#0", f"data={'x' * 115}#1"]),
+    ],
+    ids=["the same again", "longer than a name"],
+)
+def test_jobs_of_one_name_are_two_trainings(sweep, one, other, names):
+    log = sweep((0, one), (1, other))
+    values = [float(overrides.split("=")[-1]) for overrides in (one, other)]
+    assert log.results == {f"test_acc@{name}": value for name, value in zip(names, values, strict=True)}
+    assert [note.code for note in log.notes] == ["several-trainings"]
+
+
+def test_a_real_sweep_whose_names_leave_a_key_out_is_told_apart(train, tmp_path):
+    pytest.importorskip("hydra")
+    (tmp_path / "t.py").write_text(
+        "import hydra, isorun\n"
+        "@hydra.main(version_base=None)\n"
+        "def main(cfg): isorun.log(epoch=1, acc=float(cfg.seed))\n"
+        "main()\n"
+    )
+    trained = train("t.py", "-m", "+lr=0.1", "+seed=1,2", "hydra.job.config.override_dirname.exclude_keys=[seed]")
+    assert trained.returncode == 0, trained.stderr
+    series = read_run_folder(trained.folder).series
+    assert {name: list(one.values) for name, one in series.items()} == {"acc@+lr=0.1#0": [1.0], "acc@+lr=0.1#1": [2.0]}
 
 
 def test_a_real_sweep_is_told_apart(train, tmp_path):

@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
-from isorun.errors import InputError, UsageError
+from isorun.errors import InputError, UsageError, harmless
 
 if TYPE_CHECKING:
     from isorun.analysis import Told
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "JOBS_HELP",
+    "ProgressLines",
     "Waiting",
     "answer",
     "declare_command",
@@ -466,6 +467,37 @@ def duration(seconds: float) -> str:
     return f"{minutes:.0f} min" if minutes < 99.5 else f"{hours:.1f} h"
 
 
+class ProgressLines:
+    """Lines that say how work goes on: on a terminal (`live`) the last one is rewritten, elsewhere each one stays.
+
+    A courtesy: one that cannot be shown (a log on a full disk, a reader that has gone) ends no work.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.live = stream.isatty()
+
+    def rewrite(self, line: str) -> None:
+        """Show it in place of the last one; cut, since of a line that wraps only the end is rewritten."""
+        columns = shutil.get_terminal_size((80, 24)).columns
+        self._write(f"\r\x1b[K{harmless(line)[: columns - 1]}")
+
+    def say(self, line: str) -> None:
+        """Show it for good."""
+        shown = harmless(line)
+        self._write(f"\r\x1b[K{shown}\n" if self.live else f"{shown}\n")
+
+    def clear(self) -> None:
+        """Leave a clean line."""
+        if self.live:
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+            self._stream.flush()
+
+
 _DOING: Final = {"push": "sending", "pull": "receiving"}
 """What commands do while they are waited for, where that is not computing."""
 
@@ -475,8 +507,7 @@ class Waiting:
 
     def __init__(self, what: str, stream: TextIO) -> None:
         self._what = what
-        self._stream = stream
-        self._live = stream.isatty()
+        self._lines = ProgressLines(stream)
         self._share = 0.0
         self._shown = False
         self._began = time.monotonic()
@@ -493,8 +524,8 @@ class Waiting:
         if not self._over.is_set():
             self._over.set()
             self._thread.join()
-            if self._live and self._shown:
-                self._write("\r\x1b[K")
+            if self._shown:
+                self._lines.clear()
 
     def line(self, elapsed: float) -> str:
         """What is said after so many seconds."""
@@ -504,19 +535,16 @@ class Waiting:
         return f"{text}, {self._share:.0%} done, about {duration(elapsed * (1 / self._share - 1))} left"
 
     def _speak(self) -> None:
-        pause = _SILENT_SECONDS if self._live else _FIRST_LINE_SECONDS
+        pause = _SILENT_SECONDS if self._lines.live else _FIRST_LINE_SECONDS
         while not self._over.wait(pause):
             elapsed = time.monotonic() - self._began
             line = self.line(elapsed)
-            self._write(f"\r\x1b[K{line}" if self._live else f"{line}\n")
+            if self._lines.live:
+                self._lines.rewrite(line)
+            else:
+                self._lines.say(line)
             self._shown = True
-            pause = _EVERY if self._live else elapsed
-
-    def _write(self, text: str) -> None:
-        # A courtesy: a closed stderr must not end a computation.
-        with suppress(OSError, ValueError):
-            self._stream.write(text)
-            self._stream.flush()
+            pause = _EVERY if self._lines.live else elapsed
 
 
 # A process computes for one command. Whatever prints its result ends the waiting, wherever it began.

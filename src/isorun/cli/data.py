@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -124,8 +123,7 @@ class TransferProgress(DownloadWatcher):
     """One line, rewritten, on a terminal; elsewhere a line when a file begins."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._live = stream.isatty()
+        self._lines = cli.ProgressLines(stream)
         self._name = ""
         self._total: int | None = None
         self._first = 0
@@ -137,24 +135,23 @@ class TransferProgress(DownloadWatcher):
         self._name, self._total, self._first = path.name, total, have
         self._started = self._shown = time.monotonic()
         resumed = f", going on at {bytes_in_words(have)}" if have else ""
-        if not self._live:
-            self._print(f"{self._name}: {bytes_in_words(total)}{resumed}\n")
+        if not self._lines.live:
+            self._lines.say(f"{self._name}: {bytes_in_words(total)}{resumed}")
 
     def moved(self, size: int) -> None:
         """So many bytes of the file are there."""
         now = time.monotonic()
-        if self._live and now - self._shown >= _EVERY:
+        if self._lines.live and now - self._shown >= _EVERY:
             self._shown = now
-            self._print(f"\r\x1b[K{self._line(size, now - self._started)}")
+            self._lines.rewrite(self._line(size, now - self._started))
 
     def ends(self) -> None:
         """The transfer ended, well or not."""
-        if self._live:
-            self._print("\r\x1b[K")
+        self._lines.clear()
 
     def says(self, text: str) -> None:
         """A line of its own."""
-        self._print(f"{harmless(text)}\n")
+        self._lines.say(text)
 
     def _line(self, size: int, elapsed: float) -> str:
         speed = (size - self._first) / elapsed if elapsed else 0.0
@@ -164,12 +161,6 @@ class TransferProgress(DownloadWatcher):
         left = f", {duration((self._total - size) / speed)} left" if speed else ""
         share = 100 * size // self._total if self._total else 100
         return f"{self._name}: {share} % of {bytes_in_words(self._total)}, {rate}{left}"
-
-    def _print(self, text: str) -> None:
-        # Progress is a courtesy: a closed stderr must not end a download.
-        with suppress(OSError, ValueError):
-            self._stream.write(text)
-            self._stream.flush()
 
 
 def bytes_in_words(size: int | None) -> str:

@@ -6,19 +6,17 @@ import bisect
 import itertools
 import math
 import re
-import shutil
 import sys
 import time
 from collections import defaultdict
-from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
-from isorun.cli import duration
+from isorun.cli import ProgressLines, duration
 from isorun.environments.interpreter import interpreters_of
 from isorun.errors import harmless
 from isorun.scheduling import Observer, row_text
-from isorun.study.records import RunRecord, RunState
+from isorun.study.records import RunRecord, RunState, step_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -186,8 +184,7 @@ class Progress(Observer):
 
     def __init__(self, study: Study, stream: TextIO) -> None:
         self._study = study
-        self._stream = stream
-        self._live = stream.isatty()
+        self._lines = ProgressLines(stream)
         self._pause = _FIRST_LINE_SECONDS
         self._next_line = time.monotonic() + self._pause
         self._pace = _Pace()
@@ -212,8 +209,8 @@ class Progress(Observer):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._live and self._total:
-            self._write("\r\x1b[K")
+        if self._total:
+            self._lines.clear()
 
     def warned(self, condition: Condition) -> None:
         """At once, since whoever reads it may want to stop before hours of runs."""
@@ -223,7 +220,7 @@ class Progress(Observer):
 
     def is_read(self, condition: Condition) -> bool:
         """Whether who reads the answer has read this already: both are on one terminal."""
-        return condition in self._warned and self._live and sys.stdout.isatty()
+        return condition in self._warned and self._lines.live and sys.stdout.isatty()
 
     def work_planned(self, runs: int) -> None:
         """How many more runs are to come; a decision plans more of them after each look, a search says all at once."""
@@ -259,8 +256,8 @@ class Progress(Observer):
         self._running += 1
         self._pace.epochs = self._pace.epochs or _epochs_asked_for(cell)
         self._pace.begin(cell)
-        if self._live:
-            self._rewrite(f"{self._counts()}  {cell.label} …{self._time_left()}")
+        if self._lines.live:
+            self._lines.rewrite(f"{self._counts()}  {cell.label} …{self._time_left()}")
 
     def environment_told(self, cell: Cell, message: str) -> None:
         """How far the making of an environment is."""
@@ -272,11 +269,11 @@ class Progress(Observer):
             return
         self._pace.told(cell, rows)
         now = time.monotonic()
-        if not self._live and now < self._next_line:
+        if not self._lines.live and now < self._next_line:
             return
         line = f"{self._counts()}  {cell.label}: {self._row(rows[-1])} …{self._time_left()}"
-        if self._live:
-            self._rewrite(line)
+        if self._lines.live:
+            self._lines.rewrite(line)
         else:
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
             self._next_line = now + self._pause
@@ -288,7 +285,8 @@ class Progress(Observer):
         if not isinstance(step, float | int) or not steps or step + self._pace.from_zero > steps:
             return row_text(row)
         word = "epoch" if steps == self._pace.epochs else "at"
-        return f"{word} {step + self._pace.from_zero:g} of {steps:g}: {row_text({'values': row.get('values', {})})}"
+        at = f"{word} {step_text(step + self._pace.from_zero)} of {step_text(steps)}"
+        return f"{at}: {row_text({'values': row.get('values', {})})}"
 
     def waiting_for(self, cell: Cell, holder: Holder | None) -> None:
         """All that is left is carried out by others: who they are, once each."""
@@ -310,8 +308,8 @@ class Progress(Observer):
         self._announce_interpreter(record)
         self._announce_origins(record)
         line = f"{self._counts()}  {record.cell.label}: {self._told(record)}{self._time_left()}"
-        if self._live and record.state is RunState.FINISHED:
-            self._rewrite(line)
+        if self._lines.live and record.state is RunState.FINISHED:
+            self._lines.rewrite(line)
         else:
             self._say(line)
 
@@ -403,10 +401,6 @@ class Progress(Observer):
             told.append(f"{shown}; isorun report judges each run at its best epoch")
         return told
 
-    def _rewrite(self, line: str) -> None:
-        columns = shutil.get_terminal_size((80, 24)).columns
-        self._write(f"\r\x1b[K{harmless(line)[: columns - 1]}")
-
     def _say_plan(self) -> None:
         line, self._unsaid = self._unsaid, ""
         if line:
@@ -414,14 +408,7 @@ class Progress(Observer):
 
     def _say(self, line: str) -> None:
         self._say_plan()
-        shown = harmless(line)
-        self._write(f"\r\x1b[K{shown}\n" if self._live else f"{shown}\n")
-
-    def _write(self, text: str) -> None:
-        """Progress that cannot be shown (a log on a full disk, a reader that has gone) must not end the study."""
-        with suppress(OSError):
-            self._stream.write(text)
-            self._stream.flush()
+        self._lines.say(line)
 
 
 def _last(record: RunRecord, name: str) -> str:

@@ -13,11 +13,9 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import shutil
 import socket
 import sys
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from isorun import cli
@@ -160,8 +158,7 @@ class _Progress(Observer):
     """One line, rewritten, on a terminal; elsewhere a line a run. The time left is that of this worker alone."""
 
     def __init__(self, stream: TextIO, jobs: int) -> None:
-        self._stream = stream
-        self._live = stream.isatty()
+        self._lines = cli.ProgressLines(stream)
         self._jobs = max(jobs, 1)
         self._done = self._waiting = 0
         self._begun: set[str] = set()
@@ -172,13 +169,12 @@ class _Progress(Observer):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._live:
-            self._write("\r\x1b[K")
+        self._lines.clear()
 
     def warned(self, condition: Condition) -> None:
         """What is left to others, and why, at once: whoever reads it may bring what is missing."""
-        self._say(f"isorun: warning: {condition.message}")
-        self._say(f"  next:    {condition.next_step}")
+        self._lines.say(f"isorun: warning: {condition.message}")
+        self._lines.say(f"  next:    {condition.next_step}")
 
     def work_planned(self, runs: int) -> None:
         """So many cells begin here now, or are left."""
@@ -186,19 +182,19 @@ class _Progress(Observer):
 
     def environment_told(self, cell: Cell, message: str) -> None:
         """How far the making of an environment is."""
-        self._say(f"{cell.environment}: {message}")
+        self._lines.say(f"{cell.environment}: {message}")
 
     def run_started(self, cell: Cell) -> None:
         """A run begins."""
         self._begun.add(cell.id)
         self._waiting = max(self._waiting - 1, 0)
-        if self._live:
-            self._rewrite(f"{self._counts()}  {cell.label} …{self._time_left()}")
+        if self._lines.live:
+            self._lines.rewrite(f"{self._counts()}  {cell.label} …{self._time_left()}")
 
     def rows_logged(self, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> None:
         """What a running training logged last, on a terminal."""
-        if self._live and rows:
-            self._rewrite(f"{self._counts()}  {cell.label}: {row_text(rows[-1])} …{self._time_left()}")
+        if self._lines.live and rows:
+            self._lines.rewrite(f"{self._counts()}  {cell.label}: {row_text(rows[-1])} …{self._time_left()}")
 
     def run_ended(self, record: RunRecord) -> None:
         """A run ended, and how."""
@@ -214,17 +210,17 @@ class _Progress(Observer):
         else:
             told = f"{record.state} ({record.reason[:_REASON_SHOWN]})"
         line = f"{self._counts()}  {record.cell.label}: {told}{self._time_left()}"
-        if self._live and record.state is RunState.FINISHED:
-            self._rewrite(line)
+        if self._lines.live and record.state is RunState.FINISHED:
+            self._lines.rewrite(line)
         else:
-            self._say(line)
+            self._lines.say(line)
 
     def waiting_for(self, cell: Cell, holder: Holder | None) -> None:
         """All that is left is carried out by others: who they are, once each."""
         if holder is not None and (holder.host, holder.pid) not in self._waited_for:
             self._waited_for.add((holder.host, holder.pid))
-            who = f"process {holder.pid} on {holder.host}"
-            self._say(f"waiting, in case {who} does not come to the end of {cell.label}; isorun status shows what runs")
+            who = f"process {holder.pid} on {holder.host} does not come to the end of {cell.label}"
+            self._lines.say(f"waiting, in case {who}; isorun status shows what runs")
 
     def _counts(self) -> str:
         return f"{time.strftime('%H:%M:%S')} [{self._done} done here, {self._left} left]"
@@ -238,17 +234,3 @@ class _Progress(Observer):
             return ""
         typical = sorted(self._seconds)[len(self._seconds) // 2]
         return f"; about {cli.duration(typical * self._left / self._jobs)} for this worker alone"
-
-    def _rewrite(self, line: str) -> None:
-        columns = shutil.get_terminal_size((80, 24)).columns
-        self._write(f"\r\x1b[K{harmless(line)[: columns - 1]}")
-
-    def _say(self, line: str) -> None:
-        shown = harmless(line)
-        self._write(f"\r\x1b[K{shown}\n" if self._live else f"{shown}\n")
-
-    def _write(self, text: str) -> None:
-        """Progress that cannot be shown must not end the work."""
-        with suppress(OSError):
-            self._stream.write(text)
-            self._stream.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ _LONGEST_REASON: Final = 80
 _OF_A_RANK: Final = ("rank", "local_rank", "world_size", "backend", "host")
 _MOST_RANKS: Final = 1024
 MOST_WATCHED_ROWS: Final = 200
+_OF_LABELS: Final = ".labels"
 
 
 class HeldFolder:
@@ -363,6 +364,7 @@ class EventLog:
             self._points = {name.replace(f"@{job}", "", 1): points for name, points in self._points.items()}
             self.results = {name.removesuffix(f"@{job}"): value for name, value in self.results.items()}
             self.per_class = {name.removesuffix(f"@{job}"): value for name, value in self.per_class.items()}
+            self.predictions = [replace(one, name=one.name.replace(f"@{job}", "", 1)) for one in self.predictions]
         elif self.jobs:
             self.notes.append(several_trainings(self.jobs))
 
@@ -390,9 +392,10 @@ class EventLog:
             self.per_class.setdefault(f"{metric}{of_job}", {}).update(numbers)
 
     def _take_predictions(self, event: Event) -> None:
+        ending = _OF_LABELS if event["name"].endswith(_OF_LABELS) else ""
         self.predictions.append(
             Predictions(
-                name=event["name"],
+                name=f"{event['name'].removesuffix(ending)}{self._of_job(event)}{ending}",
                 step=event.get("step"),
                 kind=event["pred_kind"],
                 dtype=event["dtype"],
@@ -436,7 +439,8 @@ class EventLog:
         self.effective = self.effective or other.effective
         if not self.start:
             self.start, self.startup_seconds = other.start, other.startup_seconds
-        self.predictions = self.predictions or other.predictions
+        of_jobs = bool(self.jobs or other.jobs)  # whose names tell them apart
+        self.predictions = [*self.predictions, *other.predictions] if of_jobs else self.predictions or other.predictions
         self._watched = self._watched or other._watched
         self.seeded += [seeded for seeded in other.seeded if seeded not in self.seeded]
         told = "weights.final" in self.digests  # a launcher has none, and says so of itself

@@ -11,6 +11,7 @@ from isorun.analysis.evidence import first_of
 from isorun.analysis.replications import SPREADS, GroupOutcome, ReplicatedGroup, Replication
 from isorun.analysis.replications.replays import Replay
 from isorun.report import UNKNOWN, Column, Listing, NumberStyle, Table, View, count, style_for
+from isorun.study.records import step_text
 
 __all__ = ["replay_view", "replication_view"]
 
@@ -61,7 +62,7 @@ def _partings(result: Replay) -> Table:
     rows = [
         (
             item.what,
-            UNKNOWN if item.step is None else f"{item.step:g}",
+            UNKNOWN if item.step is None else step_text(item.step),
             UNKNOWN if item.stored is None else item.stored,
             UNKNOWN if item.now is None else item.now,
         )

@@ -199,7 +199,7 @@ def _table(folder: Path, name: str, *, needed: bool = True) -> Iterator[dict[str
     """The rows of a table; empty fields are left out."""
     text, packed = folder / f"{name}.csv", folder / f"{name}.parquet"
     if text.is_file():
-        with text.open(encoding="utf-8", newline="") as file:
+        with text.open(encoding="utf-8-sig", newline="") as file:
             for row in csv.DictReader(file):
                 if None in row or None in row.values():
                     raise InputError(f"{text}: a row has more or fewer fields than there are columns")
@@ -311,13 +311,22 @@ def _named(row: Mapping[str, Any], start: str) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """A number where a text is one."""
+    """A number where a text is one. `1_2` is none, though Python reads it as 12: it names two layers as well."""
+    if not isinstance(value, str) or "_" in value:
+        return value
     for kind in (int, float):
         try:
-            return kind(value) if isinstance(value, str) else value
+            return kind(value)
         except ValueError:
             continue
     return value
+
+
+def _result(value: Any) -> float:
+    """The number that a result is; ValueError where it is none."""
+    if isinstance(found := _number(value), str):
+        raise ValueError(f"{value!r} is no number")
+    return float(found)
 
 
 def _record(
@@ -350,7 +359,7 @@ def _record(
             wall_seconds=float(row.get("wall_seconds") or 0),
             cpu_seconds=float(row.get("cpu_seconds") or 0),
             peak_memory_bytes=int(row.get("peak_memory_bytes") or 0),
-            results={name: float(value) for name, value in _named(row, "result.").items()},
+            results={name: _result(value) for name, value in _named(row, "result.").items()},
             digests={name.removeprefix("digest."): str(row[name]) for name in row if name.startswith("digest.")},
             series=points.get(run, {}),
         )

@@ -324,7 +324,6 @@ class _Guarded:
 
 
 _MOST_JOBS_TOLD: Final = 5
-_MOST_JOB_LETTERS: Final = 120
 
 
 def several_trainings(jobs: Iterable[str]) -> Note:
@@ -345,6 +344,7 @@ class PrintedJobs:
         self._sources = sources
         self._readings = [Reading(sources)]
         self._jobs: list[str] = []
+        self._held: dict[str, int] = {}
         self._in_turn = False
         self.error: Exception | None = None
 
@@ -363,7 +363,9 @@ class PrintedJobs:
         if _IN_TURN.search(line):
             self._in_turn = True
         elif found := _JOB.search(line):
-            self._jobs.append(found[2].strip()[:_MOST_JOB_LETTERS] or f"#{found[1]}")
+            from isorun.worker.jobs import job_name  # noqa: PLC0415  few trainings are sweeps
+
+            self._jobs.append(job_name(found[2].strip(), int(found[1]), self._held))
             if len(self._jobs) > 1:
                 self._readings.append(Reading(replace(self._sources, files=(), tensorboard=(), installed={})))
         else:
@@ -391,7 +393,7 @@ class PrintedJobs:
 
 
 _IN_TURN: Final = re.compile(r"\[HYDRA\]\s*Launching \d+ jobs locally")
-_JOB: Final = re.compile(r"\[HYDRA\]\s*#(\d+) : (.*)")
+_JOB: Final = re.compile(r"\[HYDRA\]\s*#(\d{1,9}) : (.*)")
 
 
 def _of_job(name: str, job: str) -> str:
@@ -466,7 +468,11 @@ def _written_in(place: str, since: float) -> tuple[list[str], list[tuple[str, bo
 
 
 def _modified(entry: os.DirEntry[str]) -> float:
-    return entry.stat(follow_symlinks=False).st_mtime
+    """When it was changed; before all runs where it has gone meanwhile, which hides nothing that lies beside it."""
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime
+    except OSError:
+        return -math.inf
 
 
 def is_plain_file(path: Path) -> bool:

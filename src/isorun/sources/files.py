@@ -42,6 +42,8 @@ __all__ = [
     "begins_again",
     "counts",
     "file_form",
+    "limit_note",
+    "only_noted",
     "read_data_file",
     "read_data_text",
     "reader_of",
@@ -225,17 +227,17 @@ def read_data_file(path: Path, file: FileRead) -> Found:
     """The metrics in a file of any form that is known."""
     try:
         if path.stat().st_size > LARGEST_FILE:
-            return _noted("files.too-large", f"{file.shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
+            return only_noted("files.too-large", f"{file.shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
-        return _noted("files.unreadable", f"{file.shown} cannot be read: {error.strerror or error}")
+        return only_noted("files.unreadable", f"{file.shown} cannot be read: {error.strerror or error}")
     return read_data_text(text, file_form(path), file)
 
 
 def read_data_text(text: str, form: str, file: FileRead) -> Found:
     """The metrics in a text that is JSON, JSON lines or CSV; its first character says which where its form does not."""
     if not text.strip():
-        return _noted("files.empty", f"{file.shown} is empty")
+        return only_noted("files.empty", f"{file.shown} is empty")
     if form == TABLE or (form != OBJECTS and text.lstrip()[0] not in "{["):
         return _read_table(text, file)
     if form != OBJECTS:
@@ -252,7 +254,7 @@ def _read_json(data: Any, file: FileRead) -> Found:
         notes = _add_objects(columns, data, shown)
         return _with_notes(columns.found(), notes)
     if not isinstance(data, Mapping):
-        return _noted("files.no-metrics", f"{shown} holds a single {type(data).__name__}, no named values")
+        return only_noted("files.no-metrics", f"{shown} holds a single {type(data).__name__}, no named values")
     notes = []
     scalars: dict[str, Any] = {}
     lists: dict[str, list[Any]] = {}
@@ -265,7 +267,7 @@ def _read_json(data: Any, file: FileRead) -> Found:
             notes += _add_objects(columns, value, shown)
         elif value and not any(isinstance(item, list | Mapping) for item in value):
             lists[name] = value[:MOST_ROWS]
-            notes += _limit_note(len(value), shown)
+            notes += limit_note(len(value), MOST_ROWS, shown)
     _add_lists(columns, lists)
     columns.add_row(1, scalars)
     return _with_notes(columns.found(always_results=True), notes)
@@ -279,7 +281,7 @@ def _add_objects(columns: Columns, items: list[Any], shown: str) -> list[Note]:
         else:
             others += 1
     notes = [Note("files.not-a-row", f"{shown}: {others} entries are no objects; left out")] if others else []
-    return notes + _limit_note(len(items), shown)
+    return notes + limit_note(len(items), MOST_ROWS, shown)
 
 
 def _add_lists(columns: Columns, lists: Mapping[str, list[Any]]) -> None:
@@ -315,7 +317,7 @@ def _read_json_lines(text: str, file: FileRead) -> Found:
             columns.add_row(number, dict(flattened(row)))
         else:
             bad.append((number, f"a {type(row).__name__}, no object"))
-    return _with_notes(columns.found(), _bad_lines_note(bad, shown) + _limit_note(len(lines), shown))
+    return _with_notes(columns.found(), _bad_lines_note(bad, shown) + limit_note(len(lines), MOST_ROWS, shown))
 
 
 def _bad_lines_note(bad: list[tuple[int, str]], shown: str) -> list[Note]:
@@ -338,7 +340,7 @@ def _read_table(text: str, file: FileRead) -> Found:
     try:
         header = [cell.strip() for cell in next(rows)]
         if all(read_number(cell) is not None for cell in header if cell):
-            return _noted("files.no-header", f"{shown}, line 1: numbers instead of the names of columns; not read")
+            return only_noted("files.no-header", f"{shown}, line 1: numbers instead of the names of columns; not read")
         notes = _add_table_rows(columns, header, ((rows.line_num, row) for row in rows), shown)
     except (csv.Error, StopIteration) as error:
         notes.append(
@@ -416,7 +418,7 @@ def _add_table_rows(
             columns.add_row(line, heading.named(cells))
     has_more = next(rows, None) is not None
     columns.leave_out(sorted(doubled), "two columns have this name")
-    return _bad_lines_note(bad, shown) + _limit_note(MOST_ROWS + has_more, shown)
+    return _bad_lines_note(bad, shown) + limit_note(MOST_ROWS + has_more, MOST_ROWS, shown)
 
 
 def _delimiter(text: str) -> str:
@@ -424,11 +426,13 @@ def _delimiter(text: str) -> str:
     return max(",;\t", key=first.count)
 
 
-def _limit_note(rows: int, shown: str) -> list[Note]:
-    return [Note("files.limit", f"{shown}: only the first {MOST_ROWS:,} rows were read")] if rows > MOST_ROWS else []
+def limit_note(rows: int, most: int, shown: str, which: str = "first") -> list[Note]:
+    """That of so many rows not all were read: what the last of them says is not known, or what those before do."""
+    return [Note("files.limit", f"{shown}: only the {which} {most:,} rows were read")] if rows > most else []
 
 
-def _noted(code: str, message: str) -> Found:
+def only_noted(code: str, message: str) -> Found:
+    """Nothing, and why."""
     return Found(notes=(Note(code, message),))
 
 

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Final
 from urllib.parse import quote
 
 from isorun.sources import Found, merged
-from isorun.sources.files import LARGEST_FILE, MOST_ROWS, Columns, FileRead
+from isorun.sources.files import LARGEST_FILE, MOST_ROWS, Columns, FileRead, limit_note, only_noted
 from isorun.sources.objects import flattened
 from isorun.sources.tensorboard import MalformedMessage, TornRecord, fields
 from isorun.study import Sources
@@ -46,13 +46,9 @@ WANDB_LOG: Final = b":W&B"
 _CLOCK_SLACK_SECONDS: Final = 1.0
 
 
-def _noted(code: str, message: str) -> Found:
-    return Found(notes=(Note(code, message),))
-
-
 def _unreadable(file: FileRead, error: Exception) -> Found:
     why = getattr(error, "strerror", None) or str(error)[:80]
-    return _noted("files.unreadable", f"{file.shown} cannot be read: {why}")
+    return only_noted("files.unreadable", f"{file.shown} cannot be read: {why}")
 
 
 # MLflow's files: one a metric, named as it, each line "milliseconds value step".
@@ -64,7 +60,7 @@ def read_mlflow_metric(path: Path, file: FileRead) -> Found:
     columns = Columns(file)
     try:
         if path.stat().st_size > LARGEST_FILE:
-            return _noted("files.too-large", f"{file.shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
+            return only_noted("files.too-large", f"{file.shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
     except OSError as error:
         return _unreadable(file, error)
@@ -74,7 +70,11 @@ def read_mlflow_metric(path: Path, file: FileRead) -> Found:
         row = mlflow_row(line.split())
         if row and _is_of_this_run(row[0], file):
             columns.add_row(number, {name: row[1], "step": row[2], "timestamp": row[0]})
-    return columns.found()
+    return _limited(columns.found(), len(lines), file)
+
+
+def _limited(found: Found, rows: int, file: FileRead, which: str = "first") -> Found:
+    return replace(found, notes=(*found.notes, *limit_note(rows, MOST_ROWS, file.shown, which)))
 
 
 def mlflow_row(words: list[str]) -> tuple[float, float, float] | None:
@@ -104,7 +104,7 @@ def read_database(path: Path, file: FileRead) -> Found:
     try:
         with path.open("rb") as opened:
             if opened.read(16) != DATABASE:
-                return _noted("files.no-metrics", f"{file.shown} is no SQLite database")
+                return only_noted("files.no-metrics", f"{file.shown} is no SQLite database")
         try:
             with opened_database(path) as database:
                 return _ask(database, file)
@@ -144,13 +144,13 @@ def opened_database(
 def _ask(database: sqlite3.Connection, file: FileRead) -> Found:
     known = database.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'metrics'")
     if not known.fetchone()[0]:  # a view of that name may be any program
-        return _noted("files.no-metrics", f"{file.shown} has no table of metrics")
+        return only_noted("files.no-metrics", f"{file.shown} has no table of metrics")
     names = {row[1] for row in database.execute("PRAGMA table_info(metrics)")}
     if names >= _MLFLOW:
-        return _of_runs(_mlflow_rows(database, file), file)
+        return _of_runs(_mlflow_rows(database, file), file, "first")
     if names >= _TRACKIO:
-        return _of_runs(_trackio_rows(database, file), file)
-    return _noted("files.no-metrics", f"{file.shown} has a table of metrics that neither MLflow nor trackio made")
+        return _of_runs(_trackio_rows(database, file), file, "last")
+    return only_noted("files.no-metrics", f"{file.shown} has a table of metrics that neither MLflow nor trackio made")
 
 
 _Rows = Iterator[tuple[str, dict[str, Any]]]
@@ -193,9 +193,13 @@ def _object(text: Any) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _of_runs(rows: _Rows, file: FileRead) -> Found:
-    """The metrics of all runs of a tracker that are new. Where several have one name, nobody knows which is meant."""
+def _of_runs(rows: _Rows, file: FileRead, kept: str) -> Found:
+    """The metrics of all runs of a tracker that are new. Where several have one name, nobody knows which is meant.
+
+    kept: which of more rows than are read these are, the first or the last.
+    """
     runs: dict[str, Columns] = {}
+    number = 0
     for number, (run, row) in enumerate(rows, start=1):
         runs.setdefault(run, Columns(replace(file, unasked=False))).add_row(number, row)
     parts = [columns.found() for columns in runs.values()]
@@ -206,7 +210,8 @@ def _of_runs(rows: _Rows, file: FileRead) -> Found:
         for name in doubled
     ]
     found = merged(*(part.without(doubled) for part in parts))
-    return replace(found, results={}, notes=(*notes, *found.notes))
+    told = replace(found, results={}, notes=(*notes, *found.notes))
+    return _limited(told, number + 1, file, kept)  # as many as were asked for: there may be more
 
 
 # Weights & Biases: records of protocol buffers in the framing of LevelDB's log, in blocks of 32 KiB.
@@ -229,15 +234,16 @@ def read_wandb(path: Path, file: FileRead) -> Found:
     try:
         with path.open("rb") as opened:
             if opened.read(_FILE_HEADER)[:4] != WANDB_LOG:
-                return _noted("files.no-metrics", f"{file.shown} is no log of Weights & Biases")
+                return only_noted("files.no-metrics", f"{file.shown} is no log of Weights & Biases")
             for number, record in enumerate(wandb_records(opened), start=1):
+                if number > MOST_ROWS:
+                    notes += limit_note(number, MOST_ROWS, file.shown)
+                    break
                 for kind, _, content in fields(record):
                     if kind == _HISTORY and isinstance(content, bytes):
                         columns.add_row(number, dict(_items(content)))
                     elif kind == _SUMMARY and isinstance(content, bytes):
                         summary |= dict(_items(content))
-                if number >= MOST_ROWS:
-                    break
     except (TornRecord, MalformedMessage) as error:
         notes.append(Note("files.torn", f"{file.shown}: {error}; what follows is not read"))
     except OSError as error:
@@ -319,17 +325,20 @@ def read_notebook(path: Path, file: FileRead) -> Found:
 
     try:
         if path.stat().st_size > LARGEST_FILE:
-            return _noted("files.too-large", f"{file.shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
+            return only_noted("files.too-large", f"{file.shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
         notebook = json.loads(path.read_text(encoding="utf-8", errors="replace"))
     except (OSError, ValueError, RecursionError) as error:
         return _unreadable(file, error)
     reader = LineMetrics(Sources())
+    more: list[Note] = []
     for number, line in enumerate(_lines_of(notebook)):
         if number >= _MOST_LINES:
+            more = limit_note(number + 1, _MOST_LINES, file.shown)
             break
         reader.feed(line, file.modified - file.since)
     found = reader.finish()
-    return replace(found, origins=dict.fromkeys(found.origins, f"file: {file.shown}"))
+    origins = dict.fromkeys(found.origins, f"file: {file.shown}")
+    return replace(found, origins=origins, notes=(*more, *found.notes))
 
 
 def _lines_of(notebook: Any) -> Iterator[str]:

@@ -253,6 +253,8 @@ def _why_not(found: Found, files: list[Path], run: Looked) -> str:
     if bad := next((note.message for note in found.notes if note.code == "files.bad-line"), ""):
         # Of output between rows nothing is lost; of a table with other numbers of cells the last row may be.
         return bad if file_form(files[0]) == TABLE else ""
+    if limit := next((note.message for note in found.notes if note.code == "files.limit"), ""):
+        return limit  # its last value is none of those that were read
     if not run.is_alone and not files[0].is_relative_to(run.run_folder):
         return "other runs worked in this folder at the same time: --isolate gives each its own"
     return ""

@@ -57,6 +57,7 @@ __all__ = [
     "sealed",
     "sealed_and_gzipped",
     "states",
+    "step_text",
 ]
 
 RECORD_VERSION: Final = 2
@@ -84,6 +85,11 @@ def number_to_json(value: float) -> float | str:
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def step_text(step: float) -> str:
+    """An epoch or a step for people: a large one with all its digits, since the row beside it is another."""
+    return str(int(step)) if float(step).is_integer() else f"{step:g}"
 
 
 def number_from_json(value: float | str) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from types import ModuleType
-from typing import Any, Callable
+from typing import Any, Callable, Dict
 
 from .recorder import active
 
@@ -18,6 +18,7 @@ _MOST_JOB_LETTERS = 120
 def follow(module: ModuleType) -> None:
     """Know from now on which job runs. Launchers take `run_job` from the module, so this comes before them."""
     run_job: Callable[..., Any] = module.run_job
+    held: Dict[str, int] = {}
 
     @functools.wraps(run_job)
     def followed(*arguments: Any, **options: Any) -> Any:
@@ -26,7 +27,7 @@ def follow(module: ModuleType) -> None:
         if recorder is None:
             return run_job(*arguments, **options)
         before = recorder.job
-        recorder.enter_job(_name(config))
+        recorder.enter_job(_name(config, held))
         try:
             return run_job(*arguments, **options)
         finally:
@@ -35,11 +36,30 @@ def follow(module: ModuleType) -> None:
     setattr(module, "run_job", followed)  # noqa: B010  of any module, for all that mypy knows
 
 
-def _name(config: Any) -> str:
-    """What a job of a sweep is called by what it overrides; empty for a single run, whose job has no number."""
+def job_name(overrides: str, number: int, held: Dict[str, int], *, is_part: bool = False) -> str:
+    """What a job of a sweep is called by: what it overrides, and its number where that would not tell it apart.
+
+    held: the number of the first job of each name; two jobs of one name would be read as one training. is_part: whether
+    `overrides` are only some of what the job overrides.
+    """
+    name = overrides[:_MOST_JOB_LETTERS]
+    if is_part or name != overrides or held.setdefault(name, number) != number:
+        return f"{name}#{number}"
+    return name or f"#{number}"
+
+
+def _name(config: Any, held: Dict[str, int]) -> str:
+    """The name of the job that this configuration is of; empty for a single run, whose job has no number."""
     try:
         job = config.hydra.job
-        number = int(job.num)
-        return (str(job.override_dirname) or f"#{number}")[:_MOST_JOB_LETTERS]
+        return job_name(str(job.override_dirname or ""), int(job.num), held, is_part=_leaves_out(job))
     except Exception:  # a missing value raises what only hydra knows
         return ""
+
+
+def _leaves_out(job: Any) -> bool:
+    """Whether some keys are no part of the name (hydra's own example is the seed)."""
+    try:
+        return bool(job.config.override_dirname.exclude_keys)
+    except Exception:  # as above
+        return False

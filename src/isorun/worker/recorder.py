@@ -450,7 +450,7 @@ class Recorder:
                 continue
             event = {"kind": "predictions", "t": self.seconds, "name": full_name, "step": position}
             event.update(packed._asdict())
-            self.write(event)
+            self.write({**event, **self._of_job})
 
 
 def _command_line() -> list[str]:

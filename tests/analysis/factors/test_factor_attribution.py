@@ -12,7 +12,7 @@ from isorun.errors import InputError
 from isorun.study.cells import cells_of
 from isorun.study.records import RunState, Seeded
 from isorun.testing.memory_store import MemoryStore
-from record_builder import make_record, packed
+from record_builder import make_record, make_series, packed
 
 FACTORS = {"hash": {"variable": "HASH", "values": ["0", "1"]}, "mode": {"variable": "MODE", "values": ["a", "b"]}}
 
@@ -454,6 +454,12 @@ def test_questions_are_counted_where_predictions_were_kept(no_shares):
     assert told.tested.difference == pytest.approx(1 / 3)
     assert told.is_claimed
     assert any("these trained models" in note for note in found.notes)
+    assert not any("ended with" in note for note in found.notes)
+
+    curves = make_series([0.1, 0.2, 0.1])
+    store = trained(study, accuracy, predictions=predictions, series=lambda _: {"acc": curves, "val_acc": curves})
+    found = isorun.factors(study, store=store, unit="question")
+    assert any("count with those that they ended with" in note for note in found.notes)
 
 
 def test_questions_of_another_metric_are_classes_whose_mean_is_the_metric(no_shares):

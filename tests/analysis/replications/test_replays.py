@@ -65,6 +65,20 @@ def test_whatever_parts_is_found(fields, kind, what):
     assert (found.kind, found.what) == (kind, what)
 
 
+def test_the_step_at_which_numbers_part_has_all_its_digits():
+    steps = (1_234_566.0, 1_234_567.0)
+    run, other = (replace(STORED, series={"loss": Series(steps, steps, values)}) for values in ((0.5, 0.4), (0.5, 0.3)))
+    assert next(iter(partings(run, other))).words == "loss at step 1234567 (row 2): 0.4 then, 0.3 now"
+
+
+@pytest.mark.parametrize("steps", [(1_000_000.0, 1_000_001.0), (1.0, 1.0), (None, None)])
+def test_predictions_of_one_name_are_all_held_against_each_other(steps):
+    run, other = (
+        replace(STORED, predictions=(packed(first, step=steps[0]), packed([1], step=steps[1]))) for first in ([1], [0])
+    )
+    assert [one.kind for one in partings(run, other)] == ["predictions"]
+
+
 def test_initial_weights_part_before_the_first_row():
     digests = {"weights.initial": "dd" * 32, "weights.final": "ee" * 32}
     found = list(partings(STORED, replace(STORED, digests=digests, series=changed("loss", (0.8, 0.5, 0.4)))))

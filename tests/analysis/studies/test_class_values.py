@@ -1,6 +1,8 @@
 """Per-class values, wherever the run left them."""
 
-from isorun.analysis.studies.class_values import PickedRow, class_values, classes_picked
+import pytest
+
+from isorun.analysis.studies.class_values import PickedRow, class_values, classes_picked, group_votes
 from isorun.study.records import Series
 from record_builder import make_record, make_series, packed
 
@@ -46,6 +48,59 @@ def test_predictions_of_the_epoch_win_over_those_of_the_end():
 
 def test_predictions_without_labels_say_nothing():
     assert class_values(make_record(predictions=(packed([0, 1]),)), "test_acc", None) == {}
+
+
+def of_two_splits():
+    """Validation first, as a training has it; by their labels all of it is wrong, and all of the test set right."""
+    kept = {"val": [1, 1], "val.labels": [0, 0], "test": [1, 0], "test.labels": [1, 0]}
+    return make_record(predictions=tuple(packed(answers, name=name) for name, answers in kept.items()))
+
+
+@pytest.mark.parametrize(
+    ("metric", "classes"),
+    [
+        ("test_acc", {"0": 1.0, "1": 1.0}),
+        ("val_acc", {"0": 0.0}),
+        ("train_acc", {}),  # of other examples
+        ("eval_acc", {}),  # a Trainer's own word, beside which it has a test set
+        ("accuracy", {}),  # of either
+    ],
+)
+def test_classes_are_those_of_the_split_that_the_metric_names(metric, classes):
+    assert class_values(of_two_splits(), metric, None) == classes
+
+
+def test_what_runs_answered_on_another_split_tells_no_noise_of_a_metric():
+    runs = [of_two_splits(), of_two_splits()]
+    assert group_votes(runs, {}, "test_acc")[1].tolist() == [1, 0]
+    assert group_votes(runs, {}, "val_acc")[1].tolist() == [0, 0]
+    assert group_votes(runs, {}, "train_acc") is None
+
+
+def test_classes_of_another_split_are_not_taken_for_a_metric():
+    run = make_record(per_class={"test_acc": {"cat": 0.5}})
+    assert (class_values(run, "val_acc", None), class_values(run, "acc", None)) == ({}, {"cat": 0.5})
+
+
+def test_of_several_heads_the_one_that_the_metric_names_is_taken():
+    kept = {"shape": [0], "shape.labels": [0], "colour": [1], "colour.labels": [0]}
+    run = make_record(predictions=tuple(packed(answers, name=name) for name, answers in kept.items()))
+    assert class_values(run, "shape_acc", None) == {"0": 1.0}
+    assert class_values(run, "acc", None) == {}
+
+
+def test_what_was_predicted_last_is_that_of_the_end():
+    first, last = (
+        (packed(answers), packed(labels, name="test.labels")) for answers, labels in (([0], [1]), ([2], [2]))
+    )
+    assert class_values(make_record(predictions=(*first, *last)), "test_acc", None) == {"2": 1.0}
+
+
+def test_predictions_of_a_job_are_of_its_metrics_alone():
+    kept = {"test@lr=1": [0], "test@lr=1.labels": [0], "test@lr=2": [1], "test@lr=2.labels": [0]}
+    run = make_record(predictions=tuple(packed(answers, name=name) for name, answers in kept.items()))
+    assert class_values(run, "test_acc@lr=1", None) == {"0": 1.0}
+    assert class_values(run, "test_acc@lr=2", None) == {"0": 0.0}
 
 
 def test_predictions_of_epochs_that_began_again_are_not_guessed_between():

@@ -12,7 +12,7 @@ import numpy as np
 
 from isorun.analysis.agreements.agreement import Agreement
 from isorun.analysis.evidence import Condition, some, voided
-from isorun.analysis.evidence.judged import DIRECTION_CODES, JudgedMetric
+from isorun.analysis.evidence.judged import DIRECTION_CODES, JudgedMetric, MetricKind, kind_of
 from isorun.analysis.evidence.provenance import effective
 from isorun.analysis.evidence.units import FEWEST_UNITS, REPEAT, Counting, unit_labels, units_of
 from isorun.analysis.factors import ALPHA, FactorEffect, FactorEffects, HeldFixed, Interaction, VarianceSources
@@ -711,6 +711,9 @@ def _notes(asked: FactorQuestion, effects: Sequence[FactorEffect]) -> Iterator[s
         yield "The design is of resolution IV: interactions with an alias are not told from each other."
     if asked.unit == QUESTION:
         yield "Counted over test questions: what is told holds for these trained models, and not for other seeds."
+        is_accuracy = kind_of(asked.metric.name) is MetricKind.ACCURACY
+        if is_accuracy and any(group.answers_of_the_end for group in asked.result.groups):
+            yield "Runs that kept no answers at the epoch they are judged at count with those that they ended with."
     if any(Level(held.level) is Level.DETERMINISTIC for held in _held_without_repeats(effects)):
         yield (
             "No seed ran twice in one environment, so whether identical runs end with the same weights is not known: "

@@ -59,7 +59,7 @@ def question_values(
 def _of_run(record: RunRecord, metric: JudgedMetric, step: float | None) -> tuple[Hashable, FloatArray] | None:
     """What tells the questions of a run (the labels, or names), and its value for each; None where it left none."""
     if kind_of(metric.name) is MetricKind.ACCURACY:
-        kept = predicted_and_labels(record, step) or predicted_and_labels(record, None)
+        kept = predicted_and_labels(record, step, metric.name) or predicted_and_labels(record, None, metric.name)
         if kept is not None and kept[0].ndim == 1:
             return kept[1].tobytes(), correctness(kept[0][None, :], kept[1])[0] * (metric.perfect or 1.0)
     by_class = record.per_class.get(metric.name, {})

@@ -7,7 +7,8 @@ is looked for in what the runs were made with: the environment, the code, the da
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -16,7 +17,7 @@ from isorun.analysis.environments import NUMERICS, FactDifference, difference_of
 from isorun.analysis.evidence import Condition, some
 from isorun.analysis.evidence.judged import is_of_the_machine
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, INITIAL_WEIGHTS
-from isorun.study.records import RunRecord, RunState
+from isorun.study.records import RunRecord, RunState, step_text
 
 __all__ = ["Parting", "Replay", "held_against", "partings"]
 
@@ -48,7 +49,7 @@ class Parting:
         then, now = ("none" if value is None else value for value in (self.stored, self.now))
         values = f"{then} then, {now} now"
         if self.kind == _ROW:
-            at = f" at step {self.step:g}" if self.step is not None else ""
+            at = f" at step {step_text(self.step)}" if self.step is not None else ""
             return f"{self.what}{at} (row {self.number}): {values}"
         return f"{self.what}: {values}"
 
@@ -157,7 +158,7 @@ def partings(stored: RunRecord, new: RunRecord) -> Iterator[Parting]:
         yield parting
     yield from _values(_RESULT, _numbers(stored.results), _numbers(new.results))
     yield from _values(_RESULT, _per_class(stored), _per_class(new))
-    yield from _values(_PREDICTIONS, dict(_predictions(stored)), dict(_predictions(new)))
+    yield from _values(_PREDICTIONS, _predictions(stored), _predictions(new))
     yield from _values(_DIGEST, _digests(stored, early=False), _digests(new, early=False))
 
 
@@ -198,10 +199,16 @@ def _per_class(record: RunRecord) -> dict[str, str]:
     return _numbers(dict(pairs))
 
 
-def _predictions(record: RunRecord) -> Iterable[tuple[str, str]]:
+def _predictions(record: RunRecord) -> dict[str, str]:
+    """Predictions by name and step; where epochs begin again, or the end was told twice, by their number, too."""
+    found: dict[str, str] = {}
+    times: Counter[str] = Counter()
     for item in record.predictions:
-        at = "" if item.step is None else f" at step {item.step:g}"
-        yield f"predictions {item.name}{at}", f"{item.kind} {item.dtype} {item.shape} {item.data}"
+        name = f"predictions {item.name}{'' if item.step is None else f' at step {step_text(item.step)}'}"
+        times[name] += 1
+        again = f" ({times[name]})" if times[name] > 1 else ""
+        found[f"{name}{again}"] = f"{item.kind} {item.dtype} {item.shape} {item.data}"
+    return found
 
 
 def _values(kind: str, stored: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Parting]:

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isorun.analysis.evidence.judged import MetricKind, kind_of
+from isorun.analysis.evidence.judged import MetricKind, Split, kind_of, split_of
 from isorun.analysis.spreads.churn import Churn, churn
 from isorun.analysis.spreads.class_gaps import ClassGap, class_gaps
 from isorun.analysis.spreads.noise import NoiseShares, correctness, noise_shares
@@ -33,7 +33,6 @@ __all__ = [
     "class_values",
     "classes_picked",
     "group_gaps",
-    "group_noise",
     "group_votes",
     "noise_of_votes",
     "predicted_and_labels",
@@ -127,14 +126,14 @@ def class_values(record: RunRecord, metric: str, picked: PickedRow | None) -> Ma
 
     Taken from the series "metric[class]", at the end from the final per-class values; else, for an accuracy, counted
     from the predictions and labels of that epoch. A run that kept its classes under another accuracy's name
-    (`accuracy` beside `test_acc`) has those taken when there is only one such name.
+    (`accuracy` beside `test_acc`) has those taken when there is only one such name, and it is none of another split.
     """
     name = _class_metric(record, metric)
     if name is not None:
         return dict(record.per_class.get(name, {})) if picked is None else _from_series(record, name, picked)
     if kind_of(metric) is not MetricKind.ACCURACY:
         return {}
-    found = predicted_and_labels(record, None if picked is None else picked.step)
+    found = predicted_and_labels(record, None if picked is None else picked.step, metric)
     return {} if found is None else _class_accuracies(*found)
 
 
@@ -144,7 +143,8 @@ def _class_metric(record: RunRecord, metric: str) -> str | None:
     if metric in names:
         return metric
     alike = [name for name in names if kind_of(name) is MetricKind.ACCURACY]
-    return alike[0] if len(alike) == 1 and kind_of(metric) is MetricKind.ACCURACY else None
+    is_one = len(alike) == 1 and kind_of(metric) is MetricKind.ACCURACY and _distance(metric, alike[0]) is not None
+    return alike[0] if is_one else None
 
 
 def _from_series(record: RunRecord, metric: str, picked: PickedRow) -> dict[str, float]:
@@ -157,27 +157,56 @@ def _from_series(record: RunRecord, metric: str, picked: PickedRow) -> dict[str,
     return {name: value for name, value in found.items() if value is not None}
 
 
-def predicted_and_labels(record: RunRecord, step: float | None) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+def predicted_and_labels(
+    record: RunRecord, step: float | None, metric: str = ""
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """The predicted and the true class of every example at `step` (None: the end of the run), if both were logged.
 
-    None, too, where one name has several at that step: epochs that begin again, of which a number names none.
+    metric: what they are to be of. What names another split is not taken, nor any where several would do: they are
+    other examples. At the end the last of a name counts, as the last value does; of an epoch that has several of one
+    name none does: epochs began again, and a number names none of them.
     """
     at_step = [item for item in record.predictions if item.kind == "class" and item.step == step]
     times = Counter(item.name for item in at_step)
-    for predicted in at_step:
-        if not predicted.name.endswith(".labels") and (step is None or times[predicted.name] == 1):
-            labels = _labels(record, predicted)
-            if labels is not None:
-                return _unpacked(predicted), labels
-    return None
+    found = {item.name: item for item in at_step if step is None or times[item.name] == 1}
+    pairs = {
+        name: (item, labels)
+        for name, item in found.items()
+        if not name.endswith(_LABELS) and (labels := _labels(record, item)) is not None
+    }
+    name = _of_metric(metric, pairs)
+    return None if name is None else (_unpacked(pairs[name][0]), _unpacked(pairs[name][1]))
 
 
-def _labels(record: RunRecord, predicted: Predictions) -> NDArray[np.int64] | None:
-    """The labels logged with these predictions, else those logged once for the run."""
-    named = [item for item in record.predictions if item.name == f"{predicted.name}.labels"]
-    named.sort(key=lambda item: item.step != predicted.step)
+_LABELS: Final = ".labels"
+
+
+def _of_metric(metric: str, names: Iterable[str]) -> str | None:
+    """The name that predictions of this metric have: the nearest, the longest that is in it on ties, else the only."""
+    near = {name: distance for name in names if (distance := _distance(metric, name)) is not None}
+    nearest = [name for name, distance in near.items() if distance == min(near.values())]
+    if len(nearest) == 1:
+        return nearest[0]
+    return max((name for name in nearest if name in metric), key=len, default=None)
+
+
+def _distance(metric: str, name: str) -> int | None:
+    """How sure a name of predictions or classes and a metric are of one split; None where they are not.
+
+    What a job of a sweep told is called NAME@JOB, and belongs to the metrics of that job alone.
+    """
+    _, _, job = name.partition("@")
+    if job and not metric.endswith(f"@{job}"):
+        return None
+    both = {split_of(metric), split_of(name)}
+    return 0 if len(both) == 1 else 1 if Split.UNNAMED in both else None
+
+
+def _labels(record: RunRecord, predicted: Predictions) -> Predictions | None:
+    """The last labels logged with these predictions, else those logged for the run."""
+    named = [item for item in record.predictions if item.name == f"{predicted.name}{_LABELS}"]
     fitting = [item for item in named if item.shape == predicted.shape]
-    return _unpacked(fitting[0]) if fitting else None
+    return max(reversed(fitting), key=lambda item: item.step == predicted.step, default=None)
 
 
 def _unpacked(packed: Predictions) -> NDArray[np.int64]:
@@ -194,14 +223,14 @@ _MOST_EXAMPLES: Final = 3000
 
 
 def group_gaps(
-    per_class: Sequence[Mapping[str, float]], records: Sequence[RunRecord], perfect: float | None
+    per_class: Sequence[Mapping[str, float]], records: Sequence[RunRecord], metric: str, perfect: float | None
 ) -> tuple[ClassGap, ...]:
-    """The gaps of all classes. per_class: the accuracies of every run; perfect: 1 or 100, the scale they are on.
+    """The gaps of all classes. per_class: every run's values of the metric; perfect: 1 or 100, the scale they are on.
 
     Nothing where class sizes are not known (no labels, or labels under other names than the classes), where a class
     is larger than 3,000 examples, or where a run lacks a class.
     """
-    sizes = _class_sizes(records)
+    sizes = _class_sizes(records, metric)
     names = sorted({name for values in per_class for name in values})
     if perfect is None or len(per_class) < 2 or not names or not set(names) <= set(sizes):
         return ()
@@ -212,9 +241,9 @@ def group_gaps(
     return class_gaps(accuracies, sizes)
 
 
-def _class_sizes(records: Sequence[RunRecord]) -> dict[str, int]:
+def _class_sizes(records: Sequence[RunRecord], metric: str) -> dict[str, int]:
     """How many test examples each class has, by the first run that says so."""
-    found = (predicted_and_labels(record, None) for record in records)
+    found = (predicted_and_labels(record, None, metric) for record in records)
     labels = next((pair[1] for pair in found if pair is not None), None)
     if labels is None:
         return {}
@@ -227,15 +256,6 @@ _MOST_RUNS: Final = 500
 """Enough to know the shares well; more would only cost memory. The result says how many were used."""
 
 
-def group_noise(records: Sequence[RunRecord], judged_at: Mapping[str, float | None]) -> NoiseShares | None:
-    """The shares, from the predictions that the runs left at the epoch they are judged at, else at their end.
-
-    judged_at: run id to epoch. None when fewer than two runs left predictions with labels, when some left them only at
-    their end and others did not, or when the labels are not the same in all of them.
-    """
-    return noise_of_votes(group_votes(records, judged_at))
-
-
 def noise_of_votes(voted: Votes | None) -> NoiseShares | None:
     """The shares from predictions that are unpacked already."""
     return None if voted is None or voted[1].size < 2 else noise_shares(correctness(*voted))
@@ -246,9 +266,15 @@ def churn_of_votes(voted: Votes | None) -> Churn | None:
     return None if voted is None else churn(*voted)
 
 
-def group_votes(records: Sequence[RunRecord], judged_at: Mapping[str, float | None]) -> Votes | None:
-    """The predicted classes, a row a run, and the labels that all of them have."""
-    found = _predictions(records[:_MOST_RUNS], judged_at) or _predictions(records[:_MOST_RUNS], {})
+def group_votes(records: Sequence[RunRecord], judged_at: Mapping[str, float | None], metric: str) -> Votes | None:
+    """The predicted classes, a row a run, and the labels that all of them have.
+
+    From the predictions of the metric's split at the epoch that runs are judged at (judged_at: run id to epoch), else
+    at their end. None when fewer than two runs left such with labels, when some left them only at their end and others
+    did not, or when the labels are not the same in all of them.
+    """
+    some = records[:_MOST_RUNS]
+    found = _predictions(some, judged_at, metric) or _predictions(some, {}, metric)
     if len(found) < 2:
         return None
     labels = found[0][1]
@@ -267,9 +293,9 @@ def answers_of_the_end(records: Sequence[RunRecord], judged_at: Mapping[str, flo
 
 
 def _predictions(
-    records: Sequence[RunRecord], steps: Mapping[str, float | None]
+    records: Sequence[RunRecord], steps: Mapping[str, float | None], metric: str
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Predictions and labels of all runs at these epochs; nothing unless every run has them."""
-    found = [predicted_and_labels(record, steps.get(record.run_id)) for record in records]
+    found = [predicted_and_labels(record, steps.get(record.run_id), metric) for record in records]
     complete = [pair for pair in found if pair is not None]
     return complete if len(complete) == len(records) else []

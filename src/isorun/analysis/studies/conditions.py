@@ -39,6 +39,7 @@ _FILES_TOLD: Final = 3
 _SOME_NOT_READ: Final = frozenset(
     ["stdout.values-left-out", "stdout.replaced", "stdout.after-end", "files.not-a-number"]
 )
+_SOME_ROWS_NOT_READ: Final = frozenset(["files.bad-line", "files.limit"])
 _EXAMPLE_BEFORE, _EXAMPLE_LENGTH = 40, 100
 _DIGIT: Final = re.compile(r"\d|\b(?:nan|inf)", re.IGNORECASE)
 _RUNS_NAMED: Final = 3
@@ -339,7 +340,7 @@ def _values_left_out(evidence: StudyFacts) -> Iterator[Condition]:
         files = [record.origins.get(name, "").removeprefix("file: ") for name in names]
         for note in record.notes:
             of_a_metric = note.code in _SOME_NOT_READ and any(f"{name!r}" in note.message for name in names)
-            of_a_file = note.code == "files.bad-line" and any(file and note.message.startswith(file) for file in files)
+            of_a_file = note.code in _SOME_ROWS_NOT_READ and note.message.startswith(tuple(filter(None, files)))
             if of_a_metric or of_a_file or note.code == "files.left-out":
                 told.setdefault(note.message.replace(record.run_id, ""), []).append(note.message)
     if told:

@@ -237,7 +237,7 @@ def analyse_group(
     units = run_units(finished)
     judged = tuple(_judge(finished, units, selection, names, weak) for selection in selections)
     judged_at = {run.run_id: run.selected.step for run in judged[0].runs}
-    votes = group_votes(finished, judged_at)
+    votes = group_votes(finished, judged_at, names[0] if names else "")
     return GroupResult(
         key=key,
         planned=planned,
@@ -266,7 +266,7 @@ def _undigested(finished: Sequence[RunRecord]) -> tuple[str, ...]:
 
 def _gaps(judged: SelectionResult, finished: Sequence[RunRecord], metric: JudgedMetric) -> tuple[ClassGap, ...]:
     per_class = [run.selected.per_class.get(metric.name, {}) for run in judged.runs]
-    return group_gaps(per_class, finished, metric.perfect)
+    return group_gaps(per_class, finished, metric.name, metric.perfect)
 
 
 def _judge(

@@ -18,7 +18,7 @@ from isorun.report.figures.description import Axis, Band, Figure, Legend, Line
 from isorun.report.figures.groups import series_of
 from isorun.report.figures.marks import GREY
 from isorun.report.figures.thinning import drawn_places, stretches
-from isorun.study.records import Series
+from isorun.study.records import Series, step_text
 
 __all__ = ["curve_figures", "run_curve"]
 
@@ -210,7 +210,7 @@ def _curve_data_table(
 def _curve_rows(level: str, curves: LearningCurves, factor: float) -> Iterator[tuple[str, ...]]:
     for place in drawn_places(np.asarray(curves.median, dtype=float), _MOST_POINTS).tolist():
         band = (curves.median[place], curves.low[place], curves.high[place])
-        yield (level, f"{curves.steps[place]:g}", *(significant(factor * value, 4) for value in band))
+        yield (level, step_text(curves.steps[place]), *(significant(factor * value, 4) for value in band))
 
 
 def _is_thinned(curves: LearningCurves) -> bool:

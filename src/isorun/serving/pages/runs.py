@@ -29,6 +29,7 @@ from isorun.serving.pages.exact import every_run
 from isorun.serving.pages.links import address, run_address, store_option, study_address
 from isorun.serving.pages.paging import Paging
 from isorun.serving.pages.study import beside, study_trail
+from isorun.study.records import step_text
 
 if TYPE_CHECKING:
     from isorun.analysis.studies.group_result import GroupResult
@@ -214,7 +215,7 @@ def _values(found: AnalysedStudy, record: RunRecord) -> Table:
 
 
 def _epoch(step: float | None) -> str:
-    return "end" if step is None else f"{step:g}"
+    return "end" if step is None else step_text(step)
 
 
 def _attempts(attempts: Sequence[RunRecord]) -> Table:
