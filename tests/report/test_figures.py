@@ -230,4 +230,7 @@ def test_all_groups_that_vary_least_are_named():
     sentence = sentence_of({Level.DEFAULT: vary, Level.FIXED_SEED: [0.0] * 3, Level.DETERMINISTIC: [0.05] * 3})
     assert "varies most in default" in sentence
     assert "least in fixed-seed, deterministic: all runs are equal." in sentence
+    assert "varies most in default, deterministic, where" in sentence_of(
+        {Level.DEFAULT: vary, Level.FIXED_SEED: [0.0] * 3, Level.DETERMINISTIC: vary}
+    )
     assert "varies alike in all rows: two runs differ by up to 2.0" in sentence_of(dict.fromkeys(Level, vary))

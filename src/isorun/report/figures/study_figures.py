@@ -136,9 +136,12 @@ def _widest(rows: Sequence[BoxRow], metric: JudgedMetric) -> str:
         return f"{most.name}: {words(most.spread)}."
     if least.spread.max_difference == most.spread.max_difference:
         return f"{metric.name} varies alike in all rows: {words(most.spread)}."
-    first = f"{metric.name} varies most in {most.name}, where {words(most.spread)}"
-    alike = [row.name for difference, row in varying if difference == least.spread.max_difference]
-    return f"{first}; least in {first_of(alike, _MOST_NAMED, ', ')}: {words(least.spread)}."
+
+    def named(extreme: float | None) -> str:
+        return first_of([row.name for difference, row in varying if difference == extreme], _MOST_NAMED, ", ")
+
+    first = f"{metric.name} varies most in {named(most.spread.max_difference)}, where {words(most.spread)}"
+    return f"{first}; least in {named(least.spread.max_difference)}: {words(least.spread)}."
 
 
 @dataclass(frozen=True, slots=True)
