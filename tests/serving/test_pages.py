@@ -128,6 +128,23 @@ def test_a_comparison_by_pairs_draws_the_interval_of_the_pairs(client):
     assert "The difference, with its 95" in page_of(client, address.replace("&pair=seed", "")).shown
 
 
+def test_a_lone_entry_that_could_be_ranked_is_named(tmp_path):
+    study = optimizers(tmp_path, approaches={"adam": "python train.py --optimizer adam"}, seeds=[1])
+    place = tmp_path / "lone"
+    kept(study, place)
+    with served([str(place)]) as client:
+        told = client.get("/shelves/lone/optimizers/leaderboard.json").json
+        page = page_of(client, "/shelves/lone/optimizers/leaderboard")
+    said = "Nothing can be ranked: default alone has more than one draw, and a place takes two such entries."
+    assert (told["why"], told["not_rankable"], told["approaches"]) == (said, ["fixed-seed"], [])
+    assert said in page.shown
+
+
+def test_environments_of_no_run_are_not_said_to_be_of_no_study(client):
+    answer = client.get(f"{STUDY}/environments?a=zz")
+    assert (answer.status, answer.json["error"]["what"]) == (404, "no run of this study is called so")
+
+
 def test_a_run_that_failed_says_why_and_shows_its_other_attempt(client, runs):
     failed = next(one["run"] for one in runs if one["state"] == "failed")
     page = page_of(client, f"{STUDY}/runs/{failed}")
