@@ -10,17 +10,18 @@ from isorun.packages.writing import PackageWriter
 from isorun.registry import Scope, Viewer
 from isorun.registry.people import TokenAsked
 from isorun.study.design import Approach, Study, document_without_secrets
+from isorun.study.records import RunState
 from isorun.testing.made_records import make_cell, make_record
 
 
 @functools.cache
-def package(seed=1, name="toy", *more):
+def package(seed=1, name="toy", *more, state=RunState.FINISHED):
     """The bytes of a whole package; other seeds, other bytes. more: seeds of further runs."""
     file = io.BytesIO()
     writer = PackageWriter(file)
     study = Study(name=name, approaches={"lenet": Approach("lenet", ("python", "train.py"))})
     writer.add_study(document_without_secrets(study))
-    records = [make_record(make_cell(one), points=5) for one in (seed, *more)]
+    records = [make_record(make_cell(one), points=5, state=state) for one in (seed, *more)]
     writer.add_records(sorted(records, key=lambda record: record.cell.id))
     writer.finish(name)
     return file.getvalue()

@@ -135,3 +135,12 @@ def test_equals_share_the_first_rank(shell):
     done = write(shell, ("model", "seed", "score"), rows)(*RANK)
     assert done.stdout.startswith("a and b share the first rank by iqm.")
     assert "nothing to test" in done.stdout
+
+
+def test_equals_are_told_apart_from_no_more_than_their_runs_allow(shell):
+    rows = [(model, seed, value) for model in "ab" for seed, value in enumerate((0.7, 0.8))]
+    rows += [("c", 0, 0.69), ("c", 1, 0.8), ("d", 0, 0.68), ("d", 1, 0.8)]
+    done = write(shell, ("model", "seed", "score"), rows)(*RANK)
+    said = " ".join(done.stdout.split())
+    assert "share the first rank by iqm, but their runs do not tell them apart from 2 of 2 others (95 % " in said
+    assert "intervals of their ranks: 1 to 4)." in said

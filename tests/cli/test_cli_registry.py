@@ -115,6 +115,9 @@ def test_a_package_is_pushed_found_and_pulled(say, root):
     found = say("search", "toy", "net")
     assert found.startswith("1 package in http://127.0.0.1:")
     assert "registry:root/a/net@1  1 runs of toy, self-reported" in found
+    nothing = say("search", "toy", "elsewhere")
+    assert nothing.startswith("no package that you may see in http://127.0.0.1:")
+    assert nothing.endswith(" has all of these words: toy elsewhere\n")
     say("pull", "registry:root/toy/toy")
     assert "a file toy-2.isorun already" in say("pull", "registry:root/toy/toy", code=1)
     assert (root / "toy-2.isorun").read_bytes() == package(2)

@@ -6,6 +6,7 @@ from isorun.errors import InputError, PackageError, RegistryConflict, RegistryDe
 from isorun.packages.names import parse_name, parse_wanted
 from isorun.registry import STRANGER
 from isorun.registry.verifying import verify_registry
+from isorun.study.records import RunState
 from registries_made import package, push
 
 NAME = "lab/cifar10/resnet56"
@@ -123,6 +124,16 @@ def test_runs_that_are_packed_anew_replicate_nothing(registry, who):
     found = registry.index.version(STRANGER, parse_wanted(NAME))
     assert found.tier == "replicated"
     assert "marks" not in found.to_json()["package"]
+
+
+def test_runs_of_which_none_finished_replicate_nothing(registry, who):
+    target = push(registry, who["ann"], NAME, package(1), public=True).version
+    failed = package(2, state=RunState.FAILED)
+    with pytest.raises(RegistryError, match="without a finished run replicates nothing") as refused:
+        push(registry, who["carl"], "carl/mine/resnet56", failed, replicates=target.address, public=True)
+    assert refused.value.found == "1 failed"
+    assert registry.index.version(STRANGER, parse_wanted(NAME)).tier == "self-reported"
+    assert push(registry, who["carl"], "carl/mine/resnet56", failed, public=True).new, "as a package it may be kept"
 
 
 def test_what_is_replicated_has_to_be_there_and_be_another(registry, who):

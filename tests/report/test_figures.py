@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from isorun.analysis.leaderboards.across_tasks import PerformanceProfile
 from isorun.analysis.planning.power import runs_needed
+from isorun.analysis.studies.study_result import analyse_study
 from isorun.errors import InputError, MissingExtra
 from isorun.report.figures import files, svg
 from isorun.report.figures.axes import side_by_side, value_axis
@@ -17,6 +18,9 @@ from isorun.report.figures.distributions import strip
 from isorun.report.figures.leaderboards import performance_profiles
 from isorun.report.figures.power_curves import power_figure
 from isorun.report.study_view import study_view
+from isorun.study.cells import Level
+from isorun.study.design import Metric
+from record_builder import make_cell, make_record, make_study
 
 FINITE = st.floats(min_value=-1e9, max_value=1e9)
 
@@ -208,3 +212,25 @@ def test_a_profile_is_a_line_of_steps_and_so_is_its_band():
     figure = performance_profiles({"a": profile})
     assert figure.lines[0].points == ((0.0, 1.0), (1.0, 1.0), (1.0, 0.5), (2.0, 0.5), (2.0, 0.0))
     assert figure.bands[0].points[1:3] == ((1.0, 0.8, 1.0), (1.0, 0.3, 0.7))
+
+
+def sentence_of(spreads):
+    """What the figure of every run says of a study whose levels spread so: results by level."""
+    study = make_study(metrics={"test_acc": Metric("test_acc")})
+    records = [
+        make_record(make_cell(level, place), results={"test_acc": 0.9 + one}, series={}, per_class={})
+        for level, ones in spreads.items()
+        for place, one in enumerate(ones)
+    ]
+    return study_view(analyse_study(study, records), figures=True).figures[0].sentence
+
+
+def test_all_groups_that_vary_least_are_named():
+    vary = [0.0, 0.01, 0.02]
+    sentence = sentence_of({Level.DEFAULT: vary, Level.FIXED_SEED: [0.0] * 3, Level.DETERMINISTIC: [0.05] * 3})
+    assert "varies most in default" in sentence
+    assert "least in fixed-seed, deterministic: all runs are equal." in sentence
+    assert "varies most in default, deterministic, where" in sentence_of(
+        {Level.DEFAULT: vary, Level.FIXED_SEED: [0.0] * 3, Level.DETERMINISTIC: vary}
+    )
+    assert "varies alike in all rows: two runs differ by up to 2.0" in sentence_of(dict.fromkeys(Level, vary))

@@ -122,3 +122,17 @@ def test_the_epoch_of_a_run_is_a_plain_number(sound):
     table = every_run(sound)
     place = [column.title for column in table.columns].index("epoch")
     assert all(row[place].isdecimal() for row in table.rows)
+
+
+def test_where_no_class_varies_no_class_has_values_as_the_one_that_varies_most():
+    study = make_study()
+    still = replace(trained_records(study)[0], predictions=())
+    records = [replace(still, cell=record.cell, attempt=record.attempt) for record in trained_records(study)]
+    result = analyse_study(study, records)
+    (table,) = (one for one in class_tables(result, result.primary) if one.name == "class-test_acc")
+    titles = [column.title for column in table.columns]
+    assert len(table.rows) > 1
+    for row in table.rows:
+        found = dict(zip(titles, row, strict=True))
+        assert (found["class"], found["max diff"]) == ("—", "0")
+        assert [found[name] for name in titles[-4:]] == ["—"] * 4

@@ -146,6 +146,17 @@ def test_every_page_keeps_to_its_server_its_policy_and_its_width(looking, run, n
         assert paper == ("rgb(20, 24, 31)" if look.endswith("dark") else "rgb(255, 255, 255)")
 
 
+@pytest.mark.parametrize("width", [390, 1400])
+def test_no_command_is_cut_at_the_edge(browser, server, run, width):
+    with Looked(browser, server, width, "light") as looked:
+        for name in ("run", "compare", "environments"):
+            page = looked.go(PAGES[name].replace("RUN", run))
+            cut = "[...document.querySelectorAll('.commands code')].map(one => one.scrollWidth - one.clientWidth)"
+            found = page.evaluate(cut)
+            assert found
+            assert max(found) <= 0, name
+
+
 def test_a_page_is_whole_without_scripts(browser, server):
     with Looked(browser, server, 1400, "light", java_script_enabled=False) as looked:
         page = looked.go(f"{STUDY}/study")

@@ -102,8 +102,47 @@ def test_a_run_has_a_page_with_its_values_curve_digests_log_and_command(client, 
     assert "epoch 16: val_loss" in page.shown
     assert "weights.final" in page.shown
     assert "test_acc of this run while training" in page.shown
+    assert "what it ran python train.py --optimizer" in page.shown
     assert client.get(f"{STUDY}/runs/{run}.json").json["run"] == run
     assert b"test_acc" in client.get(f"{STUDY}/runs/{run}.csv").body
+
+
+def test_the_command_of_a_run_has_its_settings_in_it(tmp_path):
+    command = "python train.py --lr {config.lr} --seed {seed} --out {run_dir}"
+    study = optimizers(tmp_path, approaches={"adam": command}, configs={"high": {"lr": 0.3}}, levels=["fixed-seed"])
+    place = tmp_path / "asked"
+    kept(study, place)
+    with served([str(place)]) as client:
+        run = next(one for one in client.get("/shelves/asked/optimizers/runs.json").json["runs"] if one["seed"] == 2)
+        page = page_of(client, f"/shelves/asked/optimizers/runs/{run['run']}")
+    assert "what it ran python train.py --lr 0.3 --seed 2 --out '{run_dir}'" in page.shown
+
+
+def test_a_comparison_by_pairs_draws_the_interval_of_the_pairs(client):
+    address = PAGES["compare-paired"]
+    low, high = client.get(ending(address, "json")).json["paired_difference_ci95"]
+    table = client.get(f"{ending(address, 'csv')}&table=data-forest").body.decode()
+    (row,) = csv.DictReader(io.StringIO(table))
+    assert (float(row["lower"]), float(row["upper"])) == pytest.approx((low, high), rel=0.01)
+    assert "The difference, pair by pair, with its 95" in page_of(client, address).shown
+    assert "The difference, with its 95" in page_of(client, address.replace("&pair=seed", "")).shown
+
+
+def test_a_lone_entry_that_could_be_ranked_is_named(tmp_path):
+    study = optimizers(tmp_path, approaches={"adam": "python train.py --optimizer adam"}, seeds=[1])
+    place = tmp_path / "lone"
+    kept(study, place)
+    with served([str(place)]) as client:
+        told = client.get("/shelves/lone/optimizers/leaderboard.json").json
+        page = page_of(client, "/shelves/lone/optimizers/leaderboard")
+    said = "Nothing can be ranked: default alone has more than one draw, and a place takes two such entries."
+    assert (told["why"], told["not_rankable"], told["approaches"]) == (said, ["fixed-seed"], [])
+    assert said in page.shown
+
+
+def test_environments_of_no_run_are_not_said_to_be_of_no_study(client):
+    answer = client.get(f"{STUDY}/environments?a=zz")
+    assert (answer.status, answer.json["error"]["what"]) == (404, "no run of this study is called so")
 
 
 def test_a_run_that_failed_says_why_and_shows_its_other_attempt(client, runs):

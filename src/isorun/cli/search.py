@@ -13,7 +13,7 @@ from isorun import cli
 from isorun.errors import UsageError, harmless
 
 if TYPE_CHECKING:
-    from isorun.registries import Offered
+    from isorun.registries import Client, Offered
 
 __all__ = ["declare", "execute"]
 
@@ -42,14 +42,21 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         cli.print_json({"registry": client.url, "packages": [dict(item.told) for item in found]})
         return 0
-    many = "no package" if not found else f"{len(found)} package{'s' if len(found) > 1 else ''}"
-    lines = [f"{many} in {client.url}{' (there may be more: --most N)' if len(found) == options.most else ''}"]
+    many = f"{len(found)} package{'s' if len(found) > 1 else ''} in {client.url}"
+    more = " (there may be more: --most N)" if len(found) == options.most else ""
+    lines = [f"{many}{more}" if found else _none(client, options.words)]
     width = max((len(str(item)) for item in found), default=0)
     lines += [f"  {f'registry:{item}':{width + 9}}  {_said(item)}" for item in found]
     if found:
         lines += ["", f"isorun pull registry:{found[0]}"]
     cli.show_text("".join(f"{harmless(line)}\n" for line in lines))
     return 0
+
+
+def _none(client: Client, words: list[str]) -> str:
+    """What was looked for, and that others may see more: the registry need not be empty."""
+    seen = f"no package that you may see in {client.url}"
+    return f"{seen} has all of these words: {' '.join(words)}" if words else seen
 
 
 def _said(item: Offered) -> str:

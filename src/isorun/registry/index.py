@@ -20,6 +20,7 @@ from isorun.packages.names import ADDRESS, PackageName, Wanted
 from isorun.registry import Scope, Viewer
 from isorun.registry.audit import append, now, row_digest
 from isorun.registry.database import AbstractDatabase, Rows
+from isorun.study.records import RunState
 
 __all__ = [
     "REPLICATED",
@@ -306,8 +307,16 @@ class Index:
 
 
 def _refuse_no_replication(targets: Sequence[NamedVersion], received: Received) -> None:
-    """Whoever packs the runs of another anew has replicated nothing, and so has who ran another study."""
+    """Whoever packs another's runs anew has replicated nothing, nor has who ran another study or finished no run."""
     own, study = set(received.summary.get(_MARKS, ())), received.summary["study"]
+    states = received.summary.get("states", {})
+    if not states.get(RunState.FINISHED):
+        told = ", ".join(f"{many} {state}" for state, many in states.items())
+        raise RegistryError(
+            "a package without a finished run replicates nothing",
+            found=told or "no run",
+            hint="isorun replicate makes runs again: push those that finished",
+        )
     for target in targets:
         if own.intersection(target.summary.get(_MARKS, ())):
             raise RegistryError(

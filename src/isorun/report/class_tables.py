@@ -97,8 +97,11 @@ def _largest_cells(spreads: MetricSpread, metric: JudgedMetric) -> tuple[str, ..
     if name is None:
         return (UNKNOWN,) * 6
     style, spread = style_for(metric.scale), spreads.classes[name]
+    if not spread.max_difference:
+        # No class varies most: the values of one of them would look like those of all.
+        return (UNKNOWN, style.difference(spread.max_difference, spread.sd), *(UNKNOWN,) * 4)
     return (
-        name if spread.max_difference else UNKNOWN,
+        name,
         style.difference(spread.max_difference, spread.sd),
         style.difference(spread.sd),
         interval_cell(spread, style),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from isorun.analysis.evidence import voided
 from isorun.analysis.leaderboards.compare_many import PairOutcome
@@ -32,7 +32,7 @@ def _verdict(board: Leaderboard) -> Iterator[str]:
     if not leading:
         yield "No approach can be ranked: each has a single run on some task."
     elif len(leading) > 1:
-        yield f"{' and '.join(one.approach for one in leading)} share the first rank by {board.options.statistic}."
+        yield _shared(leading, board)
     else:
         yield _first(leading[0], board)
     yield _test(board)
@@ -60,6 +60,19 @@ def _first(standing: Standing, board: Leaderboard) -> str:
         return f"{leads}, and its runs tell it apart from {against} (95 % interval of its rank: 1)."
     like = "the other one" if others == 1 else f"{high - 1} of {others} others"
     return f"{leads}, but its runs do not tell it apart from {like} (95 % interval of its rank: 1 to {high})."
+
+
+def _shared(leading: Sequence[Standing], board: Leaderboard) -> str:
+    """Who leads together, and from how many of the rest that is not told apart."""
+    names = " and ".join(one.approach for one in leading)
+    shared = f"{names} share the first rank by {board.options.statistic}"
+    others = sum(one.ranked.rank is not None for one in board.standings) - len(leading)
+    high = max((one.ranked.interval or (1, others + len(leading)))[1] for one in leading)
+    like = high - len(leading)
+    if like <= 0:
+        return f"{shared}."
+    them = "the other one" if others == 1 else f"{like} of {others} others"
+    return f"{shared}, but their runs do not tell them apart from {them} (95 % intervals of their ranks: 1 to {high})."
 
 
 def _test(board: Leaderboard) -> str:

@@ -102,8 +102,9 @@ def _said(result: Replication) -> Iterator[str]:
         yield "No new run has finished, so what of the setup was replaced is not known."
     else:
         yield f"Replaced: {replaced}." if result.replaced else "Nothing of what was recorded of the setup was replaced."
-    if not result.by_bits:
-        margin = result.rule.margin
+    margin = result.rule.margin
+    # Without a stated one there is a margin only where stored runs gave it.
+    if not result.by_bits and (margin or any(group.margin is not None for group in result.groups)):
         stated = (
             f"{margin.words}, as it was stated" if margin else f"{SPREADS:g} standard deviations of the stored runs"
         )

@@ -20,7 +20,7 @@ from isorun.serving.refusals import Refusal
 __all__ = ["cookie_name", "doors"]
 
 _PAGE: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Log in · isorun</title>
-<meta name="viewport" content="width=device-width">
+<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">
 <main><h1>Log in</h1>
 <form method="post" action="/login"><p><label for="token">Token</label>
 <input id="token" name="token" type="password" autocomplete="off" required></p>

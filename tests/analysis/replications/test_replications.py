@@ -73,6 +73,16 @@ def test_without_a_margin_it_is_two_standard_deviations_of_the_stored_runs():
     assert told.outcome is GroupOutcome.EQUIVALENT
 
 
+def test_no_margin_is_spoken_of_where_the_stored_runs_give_none():
+    def spoken(told):
+        return [one for one in replication_view(replication_of(told)).verdict if one.startswith("The margin is")]
+
+    assert not spoken(outcome([], STORED[:1], failed=1))
+    assert not spoken(outcome([0.91] * 5, [0.9] * 5)), "stored runs that do not vary"
+    (said,) = spoken(outcome([0.91, 0.92, 0.93, 0.92, 0.91]))
+    assert said.startswith("The margin is 2 standard deviations of the stored runs. A result that lies outside")
+
+
 def test_too_few_runs_decide_nothing_and_say_how_many_more_do():
     told = outcome([0.91, 0.92])
     assert (told.outcome, told.more_runs) == (GroupOutcome.UNDECIDED, 3)

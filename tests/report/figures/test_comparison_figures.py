@@ -53,6 +53,14 @@ def test_a_forest_takes_comparisons_with_their_welch_interval():
     assert tuple(x for x, _ in figure.lines[1].points) == compared.means.ci95
 
 
+def test_a_forest_takes_comparisons_by_pairs_with_the_interval_of_the_pairs():
+    compared = compare([5.0, 6.1, 7, 8.2, 9.1], [4.7, 5.7, 6.8, 7.8, 8.9], a="new", b="base", paired=True)
+    figure = forest([compared])
+    assert figure.dots[0].x == compared.paired.t.difference
+    assert tuple(x for x, _ in figure.lines[1].points) == compared.paired.t.ci95
+    assert figure.sentence.endswith("the interval leaves 0 out."), "without the pairs it would hold 0"
+
+
 def test_a_difference_that_cannot_be_known_keeps_its_row_without_marks():
     figure = forest([*differences(2), unknowable("x", "y")])
     assert [tick.label for tick in figure.y.ticks][-1] == "x − y"

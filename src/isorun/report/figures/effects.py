@@ -79,7 +79,9 @@ def _row(result: ForestRow | Difference | Comparison) -> ForestRow:
         return result
     if isinstance(result, Comparison):
         name = f"{result.a.name} − {result.b.name}"
-        return ForestRow(name, result.difference, result.means.ci95, result.means.p)
+        # Whoever asked by pairs is answered by pairs: an interval that leaves pairing out may contradict the verdict.
+        asked = result.means if result.paired is None else result.paired.t
+        return ForestRow(name, asked.difference, asked.ci95, asked.p)
     name = f"{result.a} − {result.b}"
     if math.isnan(result.estimate):
         return ForestRow(name, None, None)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from isorun.analysis.evidence import first_of
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupResult, JudgedRun, SelectionResult
@@ -25,6 +26,7 @@ _DETAIL: Final = 3
 
 _CHANCE: Final = "what chance alone stays within in 95 of 100 cases"
 _MOST_CLASSES: Final = 25
+_MOST_NAMED: Final = 3
 _MOST_GROUPS: Final = 5
 _APART: Final = 0.3
 """How far the marks of two groups in one row are from each other, in rows."""
@@ -132,8 +134,14 @@ def _widest(rows: Sequence[BoxRow], metric: JudgedMetric) -> str:
     least, most = ordered[0][1], ordered[-1][1]
     if least is most or not most.spread.max_difference:
         return f"{most.name}: {words(most.spread)}."
-    first = f"{metric.name} varies most in {most.name}, where {words(most.spread)}"
-    return f"{first}; least in {least.name}: {words(least.spread)}."
+    if least.spread.max_difference == most.spread.max_difference:
+        return f"{metric.name} varies alike in all rows: {words(most.spread)}."
+
+    def named(extreme: float | None) -> str:
+        return first_of([row.name for difference, row in varying if difference == extreme], _MOST_NAMED, ", ")
+
+    first = f"{metric.name} varies most in {named(most.spread.max_difference)}, where {words(most.spread)}"
+    return f"{first}; least in {named(least.spread.max_difference)}: {words(least.spread)}."
 
 
 @dataclass(frozen=True, slots=True)

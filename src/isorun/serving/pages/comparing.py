@@ -303,7 +303,8 @@ def _banner(compared: Comparison) -> Banner:
 def _figures(question: _Question, answer: _Answer) -> Iterator[Figure]:
     metric, compared = question.metric, answer.compared
     label = f"difference in {metric}: {compared.a.name} minus {compared.b.name}"
-    yield forest([compared], label, title="The difference, with its 95\N{NO-BREAK SPACE}% interval")
+    by_pairs = "" if compared.paired is None else ", pair by pair"
+    yield forest([compared], label, title=f"The difference{by_pairs}, with its 95\N{NO-BREAK SPACE}% interval")
     runs = {compared.a.name: compared.a.runs, compared.b.name: compared.b.runs}
     yield thinned(strip(runs, metric, name="sides-strip", title=f"{metric} of every run"))
     if _can_pair(question.sides):

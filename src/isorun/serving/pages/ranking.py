@@ -139,8 +139,10 @@ def leaderboard_page(studies: Sequence[AnalysedStudy], query: Mapping[str, str],
         board = _board(several, asked, metric, first)
     except InputError as error:
         below = _below(single, metric)
-        why = f"Nothing can be ranked: {error.what}."
-        data = {"approaches": [], "left_out": list(left_out)}
+        # One entry that could be ranked has nothing beside it: it is named, or it would be gone without a word.
+        alone = [f"{one.name} alone has more than one draw, and a place takes two such entries" for one in several]
+        why = f"Nothing can be ranked: {alone[0] if len(alone) == 1 else error.what}."
+        data = {"approaches": [], "not_rankable": [one.name for one in single], "why": why, "left_out": list(left_out)}
         return replace(page, first=(why,), sections=_places((), below), data=data)
     board = replace(board, conditions=(*comparable.told, *board.conditions))
     page = _with_board(page, board, several, single)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isorun.analysis.descriptions import description_of_run
 from isorun.analysis.studies.group_result import GroupKey
-from isorun.errors import NothingRecorded, harmless
+from isorun.errors import NothingRecorded, StudyError, harmless
 from isorun.report import UNKNOWN, Column, Section, Table, count, memory, seconds, significant
 from isorun.report.environments import description_view
 from isorun.report.figures.curves import run_curve
@@ -29,6 +29,7 @@ from isorun.serving.pages.exact import every_run
 from isorun.serving.pages.links import address, run_address, store_option, study_address
 from isorun.serving.pages.paging import Paging
 from isorun.serving.pages.study import beside, study_trail
+from isorun.study.cells import fill_placeholders
 from isorun.study.records import step_text
 
 if TYPE_CHECKING:
@@ -173,7 +174,19 @@ def _commands(found: AnalysedStudy, record: RunRecord) -> Iterator[TypedCommand]
     yield TypedCommand("the same run again, compared bit by bit", f"isorun replay {record.run_id}{store}")
     yield TypedCommand("its environment, for a paper", f"isorun env describe {record.run_id}{store}")
     if record.cell.command[:1] != ("function",):
-        yield TypedCommand("what it ran", shlex.join(record.cell.command))
+        yield TypedCommand("what it ran", shlex.join(_ran(record)))
+
+
+def _ran(record: RunRecord) -> tuple[str, ...]:
+    """Its command with its settings; the folder of a run was its own, and nobody else has it."""
+    cell = record.cell
+    fixed = {"level": str(cell.level), "repeat": str(cell.repeat)}
+    if record.seed_used is not None:
+        fixed["seed"] = str(record.seed_used)
+    try:
+        return fill_placeholders(cell.command, fixed, cell.config_values, f"approaches.{cell.approach}")
+    except StudyError:  # a package may say anything
+        return cell.command
 
 
 def _group(found: AnalysedStudy, record: RunRecord) -> GroupResult | None:

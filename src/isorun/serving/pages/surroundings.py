@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from isorun.analysis.environments import difference_of
+from isorun.errors import NothingRecorded
 from isorun.report import Section
 from isorun.report.environments import diff_view
 from isorun.serving.pages import Page, TypedCommand
 from isorun.serving.pages.choices import Choice, stated
 from isorun.serving.pages.links import run_address, store_option, study_address
 from isorun.serving.pages.study import beside, study_trail
-from isorun.serving.shelves import not_on_shelf
 from isorun.study.records import RunState
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from isorun.study.records import RunRecord
 
 __all__ = ["environments_page"]
+
+_MOST_NAMED: Final = 5
 
 
 def environments_page(found: AnalysedStudy, query: Mapping[str, str]) -> Page:
@@ -62,5 +64,7 @@ def _run(records: tuple[RunRecord, ...], said: str) -> RunRecord:
     exact = [record for record in records if record.run_id == said]
     begun = exact or [record for record in records if record.run_id.startswith(said)]
     if len({record.cell.id for record in begun}) != 1:
-        raise not_on_shelf(said)
+        what = "several runs begin so" if begun else "no run of this study is called so"
+        runs = sorted(one.run_id for one in begun)[:_MOST_NAMED]
+        raise NothingRecorded(what, found=said[:100], allowed=", ".join(runs), hint="the page of runs lists all")
     return max(begun, key=lambda record: record.attempt)
