@@ -28,7 +28,8 @@ from isorun.analysis.evidence.units import (
 )
 from isorun.analysis.measurements import Group, Measurements
 from isorun.analysis.samples import FloatArray, finite_sample
-from isorun.analysis.sequential import Decision, Looks, Plan, Verdict, continued, named, skewed_pairs, withheld
+from isorun.analysis.sequential import Decision, Looks, Plan, Verdict, continued, named, withheld
+from isorun.analysis.sequential.nearly_normal import taken_for_granted
 from isorun.analysis.sequential.rules import planned_rule
 from isorun.analysis.sequential.verdict import PlanOptions, decide_by, next_action, plan_of
 from isorun.analysis.studies.selection import DEFAULT_SELECTIONS
@@ -131,7 +132,7 @@ def _decide_lists(first: Any, second: Any, plan: Plan, direction: str | None) ->
         units = {"A": replace(units["A"], values=pairs.first), "B": replace(units["B"], values=pairs.second)}
     values = [one.values for one in units.values()]
     decision = decide_by(plan, *values, direction=direction or "higher")
-    skewed = skewed_pairs(decision, values[0], values[1]) if plan.paired else ()
+    skewed = taken_for_granted(decision, values[0], values[1])
     known = (*(() if direction else (ASSUMED,)), *skewed, *unit_conditions(units, next_step=REAL_RUNS))
     decision = withheld(named(decision, "A", "B"), known)
     return replace(decision, conditions=(*known, *decision.conditions))
@@ -506,8 +507,7 @@ class _Question:
         )
         judged = self._judged(table, groups, units, counting)
         decision = decide_by(plan, *judged, direction=metric.direction or "higher")
-        if self.pair is not None:
-            known = (*known, *skewed_pairs(decision, *judged))
+        known = (*known, *taken_for_granted(decision, *judged))
         decision = named(decision, sides.a, sides.b, units[0].noun, about=units[0].about)
         drawn = min(group.units.planned for group in study.groups)
         return _Look(withheld(decision, known), units, known, drawn)

@@ -61,7 +61,8 @@ from isorun.analysis.samples import (
     higher_is_better,
     is_constant,
 )
-from isorun.analysis.sequential import Decision, Verdict, named, skewed_pairs, withheld
+from isorun.analysis.sequential import Decision, Verdict, named, withheld
+from isorun.analysis.sequential.nearly_normal import taken_for_granted
 from isorun.analysis.sequential.verdict import decide
 from isorun.analysis.spreads import column_names, spread
 from isorun.errors import InputError, known_names
@@ -347,8 +348,7 @@ def compare(
     found = (*conditions, *unit_conditions({side.name: side.units for side in sides}, next_step=real_runs))
     judged = (pairs.first, pairs.second) if pairs is not None else (sides[0].values, sides[1].values)
     decision = decide(*judged, direction=direction, margin=margin, method="fixed", test=test, paired=pairs is not None)
-    if pairs is not None:
-        found = (*found, *skewed_pairs(decision, pairs.first, pairs.second))
+    found = (*found, *taken_for_granted(decision, *judged))
     decision = named(decision, sides[0].name, sides[1].name, sides[0].units.noun, about=sides[0].units.about)
     return compared(
         *sides,

@@ -162,3 +162,16 @@ def test_percentile_intervals_stay_to_be_had_on_a_board():
     assert found.improvements["new", "old"].ci95 == (1.0, 1.0)
     assert found.standings[0].score.repetitions == 200
     assert "200 bootstrap" in leaderboard_view(found).tables[0].notes[0]
+
+
+@pytest.mark.parametrize("statistic", ["iqm", "mean"])
+@pytest.mark.parametrize("few", [2, 3])
+def test_two_or_three_runs_of_one_task_are_told_apart_from_nobody(few, statistic):
+    rng = np.random.default_rng(3)
+    scores = {"few": rng.normal(9, 1, few), "all alike": [5.0] * few, "many": rng.normal(0, 1, 20)}
+    ranked = {one.approach: one.interval for one in rank_intervals(scores, rng, statistic=statistic)}
+    assert ranked == {"few": (1, 3), "all alike": (1, 3), "many": (1, 3)}
+    told = rank_intervals({"four": rng.normal(9, 1, 4), "many": rng.normal(0, 1, 20)}, rng, statistic=statistic)
+    assert [one.interval for one in told] == [(1, 1), (2, 2)]
+    over_tasks = {name: {f"task {k}": rng.normal(mean, 1, 2) for k in range(8)} for name, mean in (("a", 9), ("b", 0))}
+    assert [one.interval for one in rank_intervals(over_tasks, rng, statistic=statistic)] == [(1, 1), (2, 2)]

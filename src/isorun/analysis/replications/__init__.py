@@ -43,7 +43,7 @@ from isorun.analysis.sequential import (
     looks_within,
 )
 from isorun.analysis.sequential.equivalence import plain_equivalence, spending_equivalence
-from isorun.analysis.sequential.paths import moments
+from isorun.analysis.sequential.nearly_normal import interval_of, moments_of, skewed_runs, success_or_failure
 from isorun.errors import InputError
 
 __all__ = [
@@ -337,14 +337,19 @@ def _judged_by_means(told: ReplicatedGroup, rule: ReplicationRule, groups: int) 
     told = replace(told, margin=size)
     if new.size:
         apart = welch(new, stored, confidence=0.9)
-        told = replace(told, difference=apart.difference, interval=apart.ci95)
+        interval = apart.ci95 and interval_of(new, stored, confidence=0.9)
+        told = replace(told, difference=apart.difference, interval=interval)
     if new.size < FEWEST_RUNS:
         short = FEWEST_RUNS - new.size
         why = f"{some(new.size, told.new.noun)} run again, and a verdict takes {FEWEST_RUNS}"
         return replace(told, why=why, more_runs=short)
+    few = success_or_failure(new, stored, size, rule.alpha, (told.name,))
+    if few:
+        return replace(told, why=few[0].message, conditions=(*told.conditions, *few))
+    told = replace(told, conditions=(*told.conditions, *skewed_runs(new, stored, (told.name,))))
     claim = _claim(new, stored, size, rule, groups)
     if claim is GroupOutcome.UNDECIDED:
-        return _open(told, size, rule)
+        return _open(told, size, rule, groups)
     inside = "within" if claim is GroupOutcome.EQUIVALENT else "outside"
     return replace(told, outcome=claim, why=f"the difference lies {inside} the margin")
 
@@ -355,7 +360,7 @@ def _claim(new: FloatArray, stored: FloatArray, size: float, rule: ReplicationRu
     looks = schedule[: looks_within(schedule, new.size, stored.size)]
     if not looks:
         return GroupOutcome.UNDECIDED
-    at = moments(new[:, None], stored[:, None], looks)
+    at = moments_of(new[:, None], stored[:, None], looks)
     single, error = len(schedule) == 1, rule.alpha / (2.0 * groups)
     inner, outer = (
         plain_equivalence(size, rate) if single else spending_equivalence(size, schedule, DEFAULT_SPENDING, rate)
@@ -369,19 +374,22 @@ def _claim(new: FloatArray, stored: FloatArray, size: float, rule: ReplicationRu
     return GroupOutcome.UNDECIDED
 
 
-def _open(told: ReplicatedGroup, size: float, rule: ReplicationRule) -> ReplicatedGroup:
+def _open(told: ReplicatedGroup, size: float, rule: ReplicationRule, groups: int) -> ReplicatedGroup:
     """Neither is shown: about how many new units would show it, if the difference stays what it is."""
-    more = _more(told.new.values, told.stored.values, size, rule.alpha)
+    more = _more(told.new.values, told.stored.values, size, (rule.alpha, rule.alpha / (2.0 * groups)))
     then = f"about {more} more {told.new.noun}s would show it" if more else _TOO_FEW_STORED
     return replace(told, why=f"not shown whether the difference lies within the margin; {then}", more_runs=more)
 
 
-def _more(new: FloatArray, stored: FloatArray, size: float, alpha: float) -> int | None:
+def _more(new: FloatArray, stored: FloatArray, size: float, rates: tuple[float, float]) -> int | None:
+    """rates: those at which the claims "equivalent" and "not" are made."""
     room = size - abs(float(new.mean() - stored.mean()))
-    rate, room = (alpha, room) if room > 0 else (alpha / 2.0, -room)
-    parts = float(new.var(ddof=1)), float(stored.var(ddof=1)) / stored.size
+    rate = rates[0] if room > 0 else rates[1]
+    at = moments_of(new[:, None], stored[:, None], (Look(new.size, stored.size),))
+    spread, other = float(at.var_a[0, 0]), float(at.var_b[0, 0]) / stored.size
     for count in range(new.size + 1, new.size + _MOST_MORE):
-        error = math.sqrt(parts[0] / count + parts[1])
-        if error * float(special.stdtrit(count + stored.size - 2, 1 - rate)) <= room:
+        own = spread / count
+        freedom = (own + other) ** 2 / (own**2 / (count - 1) + other**2 / (stored.size - 1))
+        if math.sqrt(own + other) * float(special.stdtrit(freedom, 1 - rate)) <= abs(room):
             return count - new.size
     return None
