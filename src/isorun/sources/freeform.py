@@ -304,6 +304,7 @@ _GOES_ON = re.compile(
 )
 # After a whole number: groups of a larger one ("1 234", "1'234"), or a sum ("1 - err = 0.8").
 _GROUPS = re.compile(r"[ '’\u00a0\u2009\u202f]\d{3}(?!\d)")
+_DRAWN = re.compile(r"\s*\[?[=#>━█╸]{2}")  # within an epoch, "step 157/157 [=====]" is how far a bar is
 _OF_A_WORD = re.compile(r"-[A-Za-z]")  # "Minimizing error metric: 1-accuracy"
 _SUM = re.compile(r"\s*[-+*]\s*[A-Za-z_]\w*\s*=")
 _SUM_WITH_RESULT = re.compile(r"\s?[+*×]\s?\d[\d.]*\s?=\s?[-\d]")  # "DECODE: 96+964 = 1002"
@@ -410,7 +411,7 @@ class _Reader:
         elif label.role is Role.EPOCH or self._bar_counts_epochs or self._opens_with_epoch(token, label):
             self._row.epoch = float(count)
             self._row.places[EPOCH] = (token.start(), token.end("count"))
-        elif label.role is Role.STEP and not self._epochs_are_named:
+        elif label.role is Role.STEP and not (self._epochs_are_named and _DRAWN.match(self._line, token.end())):
             self._row.step = float(count)
             self._row.places[STEP] = (token.start(), token.end("count"))
         elif label.role is Role.PART or self._is_part:
@@ -418,8 +419,6 @@ class _Reader:
         else:
             self._row.count, self._row.total = count, total
             self._row.places[COUNT], self._row.places[TOTAL] = (token.start(), token.end("count")), token.span("total")
-            if label.role is Role.STEP:  # within an epoch, "step 157/157" is how far a bar is
-                self._row.places[STEP] = self._row.places[COUNT]
 
     def _opens_with_epoch(self, token: re.Match[str], label: Label) -> bool:
         opens = label.role is Role.OPENING and not self._line[: token.start()].strip(" \t[")

@@ -33,7 +33,6 @@ from isorun.sources.messages import (
 )
 from isorun.sources.rows import (
     EPOCH,
-    STEP,
     LeftOut,
     Row,
     Template,
@@ -103,7 +102,6 @@ class LineMetrics(AbstractSource):
         self._last_split = ""
         self._section = SplitSection()
         self._evaluated = ""
-        self._steps_of_epoch = 0
         self._cut_lines = 0
         self._epochs_are_named = False
         self._looks_back = False
@@ -422,17 +420,10 @@ class LineMetrics(AbstractSource):
     def _of_text(self, message: str, split: str) -> Row:
         """The row of a free-form line; a section of a split ends where the training goes on."""
         row = read_text(message, split=split, epochs_are_named=self._epochs_are_named)
-        is_in_section = self._section.has_lines and split == self._section.split != ""
-        if is_in_section and (row.has_clock or self._goes_on_with_steps(row)):
+        if row.has_clock and self._section.has_lines and split == self._section.split != "":
             self._section.end()
             return read_text(message, epochs_are_named=self._epochs_are_named)
-        if STEP in row.places and not self._section.split:
-            self._steps_of_epoch = row.total
         return row
-
-    def _goes_on_with_steps(self, row: Row) -> bool:
-        """Whether a row counts the steps of an epoch as the training did: an evaluation has as many others."""
-        return STEP in row.places and row.total == self._steps_of_epoch
 
     def _structured(self, line: str) -> Row | None:
         if len(line) > LONGEST_STRUCTURED_LINE:
