@@ -406,6 +406,9 @@ class _Reader:
     def _take_count(self, token: re.Match[str], label: Label) -> None:
         count, total = count_of(token)
         self._row.by_value = self._row.by_value or label.role is Role.METRIC
+        if label.role is Role.METRIC and "," in token[0]:
+            self._row.left_out.append(LeftOut(self._prefixed(label.name), UNCLEAR_COMMA))
+            return
         if label.role is Role.METRIC and total and count <= total:
             self._add(label, count / total, "name: count/total", fraction=True)
         elif label.role is Role.EPOCH or self._bar_counts_epochs or self._opens_with_epoch(token, label):

@@ -9,7 +9,7 @@ that also has an epoch, a step or a metric. Words for time, memory and settings 
 Numbers: times, dates, versions, addresses and numbers with a unit are recognised first, so that no part of them can be
 taken for a value. A percent sign makes a fraction: "97.4%" is 0.974, and "9908/10000" is 0.9908. Commas part thousands
 where nothing else is possible, as in "12,345,678" and "1,234.5"; "0,845" and "1,234" are not read, since the same
-output may write a loss of 0.845 and one of 1.234 that way.
+output may write a loss of 0.845 and one of 1.234 that way. "step 1,000/10,000" tells where the training is.
 """
 
 from __future__ import annotations
@@ -253,7 +253,8 @@ TOKEN = re.compile(
         | {_REST}\#(?:IND|INF|QNAN|SNAN)\w*                          # 1.#IND
         | {_REST}\ (?:s|secs?|seconds|ms|minutes|hours|it/s|s/it|[kKMGT]i?B)(?![\w/])
       )
-    | (?<=\d)(?P<count>\d*)(?:\s*/\s*|\ (?:out\ )?of\ )(?P<total>\d+)(?![\w.]\d|/|\w)
+    | (?<=\d)(?P<count>(?:(?<=[1-9])\d{{0,2}}(?:,\d{{3}})+|\d*))(?:\s*/\s*|\ (?:out\ )?of\ )
+      (?P<total>(?:[1-9]\d{{0,2}}(?:,\d{{3}})+|\d+))(?![\w.]\d|/|\w)
     | (?P<number>{_REST})(?![\w/\\])(?P<percent>(?:\s?|\ {{2,6}}(?=%(?:\s|$)))%(?P<bar>\||\s?[━─█╸╺])?)?
     | (?P<word>(?<=[nN])[aA][nN]|(?<=[iI])nf(?:inity)?|(?<=[-+])(?:[nN][aA][nN]|[iI]nf(?:inity)?))(?![\w.])
     )
@@ -282,7 +283,8 @@ def count_of(token: re.Match[str]) -> tuple[int, int]:
     """The two numbers of "9908/10000"; counts too long to be any give (0, 0)."""
     if len(token[0]) > _MOST_DIGITS:
         return 0, 0
-    return int(token.string[token.start() : token.end("count")]), int(token["total"])
+    count = token.string[token.start() : token.end("count")]
+    return int(count.replace(",", "")), int(token["total"].replace(",", ""))
 
 
 def read_number(text: str) -> float | None:
