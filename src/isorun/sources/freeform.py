@@ -19,6 +19,9 @@ Accuracy for class: plane is 55.4 %                        accuracy[plane]
 0:<tab>learn: 0.90<tab>test: 0.94<tab>total: 52.7ms        learn, test, at round 0
 Training loss (for 1 batch) at step 40: 0.5                train_loss, at step 40
 
+Pycocotools evaluates boxes, masks and key points in the same words, and names which of them only above: what is not
+about boxes has that in its name (`segm_AP@0.50:0.95/all/100`).
+
 What surrounds a message in a log line was taken off before (`messages`), and lines that tell what was set are known by
 their words (`settings`).
 """
@@ -63,6 +66,7 @@ __all__ = [
     "Label",
     "Role",
     "SplitSection",
+    "evaluated_by",
     "label_of",
     "may_be_a_sentence",
     "read_catboost",
@@ -75,7 +79,8 @@ _NO_LIMIT = r"(?<!max[_ -])(?<!num[_ -])(?<!total[_ -])(?<!\bn_)"
 _EPOCH = re.compile(rf"(?:^|[^a-z]){_NO_LIMIT}(?:epoch|ep)(?:\s*\([a-z]+\))?[\s:=#\[('\"]*$")
 _EPOCHS = re.compile(r"(?:^|[^a-z])epochs?\s*:?\s*$")
 _STEP = re.compile(
-    rf"(?:^|[^a-z]){_NO_LIMIT}(?:global_step|step|iteration|iter|round|episode)[\s:=#*\[('\"]*$|\beval num_timesteps=$"
+    rf"(?:^|[^a-z]){_NO_LIMIT}(?:global_step|step|iteration|iter(?:\s*\(train\))?|round|episode)[\s:=#*\[('\"]*$"
+    r"|\beval num_timesteps=$"
 )
 _LOGGED_BY = re.compile(r"\b(\w+_(?:epoch|step|iter))\s*[:=]\s*$")
 _PART = re.compile(r"(?:^|[^a-z])(?:cv|folds?|seed|trial|run|repeat|task|split|model|candidate|client)[\s:=#\[(]*$")
@@ -100,7 +105,7 @@ _SAID_OF_IT = re.compile(
 )
 _OPTION = re.compile(r"(?<!\S)--[A-Za-z][\w-]*$")  # "--loss 0.3": what a command was given
 # All that stands before the number of a line, where that is words alone: print("Robust accuracy", 0.4).
-_PHRASE = re.compile(r"[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,3} $")
+_PHRASE = re.compile(r"[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,3} +$")
 _MAY_BE_OPTION = re.compile(r"(?<!\S)-[A-Za-z]\w*$")  # "-loss 0.3": so it may be, or an item of a list
 # "baseline accuracy 0.8", "the paper reports accuracy 0.96", "target accuracy 0.95": words that no name keeps.
 _OF_ANOTHER = re.compile(
@@ -111,6 +116,16 @@ _OF_ANOTHER = re.compile(
 _WHY_OF_ANOTHER = "it may be said of something else than this training"
 _WHY_OPTION = "it may be an option of a command"
 _WORD = re.compile(r"[^\W\d_]\w*")
+# "LOC: precision: 92%", "PGD: acc 0.4", "Random Forest: accuracy=0.9": of which class, attack or model the values are.
+_WHOSE = re.compile(r"\s*(?P<label>[A-Za-z][A-Za-z+/._-]*(?: [A-Za-z][A-Za-z+/._-]*){0,2}) ?:\s+(?=[A-Za-z])")
+_OF_THE_WHOLE = word_set(
+    """final best last latest new current average averaged avg mean median overall total sum epoch epochs step steps
+    iter iteration iterations round batch batches fold folds run runs"""
+)
+_OF_NOBODY = _OF_THE_WHOLE | word_set(
+    """result results metric metrics summary score scores report performance stats statistics status progress info log
+    logs note output evaluation trained model network the done finished complete completed time"""
+)
 _MOST_WORDS = 4
 _WHOLE_BAR = 100
 _BAR_ENDS = tuple("━─█╸╺")
@@ -217,6 +232,16 @@ def _named(text: str, split: str) -> Label:
     )
 
 
+def _whose(line: str) -> str:
+    """Of whom or what the values of a line are, as the words before the first colon say; "" for most lines."""
+    found = _WHOSE.match(line) if ":" in line else None
+    words = re.split(r"[\s_./-]+", found["label"].lower()) if found is not None else []
+    if found is None or _OF_NOBODY.issuperset(words):
+        return ""
+    is_of_all = any(word in SPLITS or word in _OF_THE_WHOLE or is_metric(word) for word in words)
+    return "" if is_of_all else found["label"]
+
+
 def _doubt(chunk: str, sign: str) -> str:
     if sign in {"", "="} and _MAY_BE_OPTION.search(chunk):
         return _WHY_OPTION
@@ -266,7 +291,9 @@ def _starts_a_name(word: str) -> bool:
 _TIME_OF_DAY = re.compile(r"\s+\d\d?:\d\d")
 _LEADING_PAIR = re.compile(r"\s*\[\s*(\d+)\s*,\s+(\d+)\s*\]")
 _LEADING_STEP = re.compile(r"\s*\[(\d{1,3}(?:,\d{3})+|\d+)\]")
+_LEADING_EPOCH = re.compile(r"\s*(\d{1,6})epoch(?=:| results:)")  # "3epoch results: [train] loss=0.5"
 _FINAL = re.compile(r"\b(?:final|test|best)")
+_AVERAGED = re.compile(r"\W*Averaged\b", re.IGNORECASE)  # "Averaged stats: loss: 0.5 (0.6)"
 _DIGITS = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?%?"
 # What may follow a number that is not the whole value: further numbers ("0.9, 0.8", "0.9 0.8", "0.5 / 0.6"), an
 # arrow to the next one, the end of a range ("0.8-0.9", "0.1..0.2", "0.8 to 0.9"), a product ("0.9 x 100").
@@ -277,12 +304,15 @@ _GOES_ON = re.compile(
 )
 # After a whole number: groups of a larger one ("1 234", "1'234"), or a sum ("1 - err = 0.8").
 _GROUPS = re.compile(r"[ '’\u00a0\u2009\u202f]\d{3}(?!\d)")
+_DRAWN = re.compile(r"\s*\[?[=#>━█╸]{2}")  # within an epoch, "step 157/157 [=====]" is how far a bar is
+_OF_A_WORD = re.compile(r"-[A-Za-z]")  # "Minimizing error metric: 1-accuracy"
 _SUM = re.compile(r"\s*[-+*]\s*[A-Za-z_]\w*\s*=")
 _SUM_WITH_RESULT = re.compile(r"\s?[+*×]\s?\d[\d.]*\s?=\s?[-\d]")  # "DECODE: 96+964 = 1002"
 # "loss = 0.5 * mse", "loss = 0.3 + 0.5": how it is computed. Behind a colon boosters print a mean + deviation.
 _FORMULA = re.compile(r"\s?(?:[*×]\s?[A-Za-z_]|\+\s?[\d.])")
 _MOST_BEFORE_GROUPS = 3
 _IN_SUM = "its number is part of a sum"
+_IN_WORD = "its number is part of a word"
 _WIDTHS = frozenset(["4", "8", "16", "32", "64"])
 _SEVERAL = "several numbers follow its name"
 _NUMBERED = re.compile(rf"\s?[:=]\s*{_DIGITS}")  # "loss 2: 0.5": which loss, not how much
@@ -362,11 +392,12 @@ class _Reader:
     def finished(self) -> Row:
         row = self._row
         self._take_leading_brackets()
-        if row.total and self._averages:
+        if self._averages and (row.total or _AVERAGED.match(self._line)):
             row.values = [self._averaged(index, value) for index, value in enumerate(row.values)]
         if self._bar_percent >= 0 and not row.total:
             row.count, row.total, row.by_value = self._bar_percent, _WHOLE_BAR, True
         row.split = self._split
+        row.label = _whose(self._line) if row.values else ""
         row.final = self._split == "test" or _says_final(self._line.lower())
         row.settle()
         row.doubtful += self._unread  # after it: these count in no company
@@ -375,12 +406,15 @@ class _Reader:
     def _take_count(self, token: re.Match[str], label: Label) -> None:
         count, total = count_of(token)
         self._row.by_value = self._row.by_value or label.role is Role.METRIC
+        if label.role is Role.METRIC and "," in token[0]:
+            self._row.left_out.append(LeftOut(self._prefixed(label.name), UNCLEAR_COMMA))
+            return
         if label.role is Role.METRIC and total and count <= total:
             self._add(label, count / total, "name: count/total", fraction=True)
         elif label.role is Role.EPOCH or self._bar_counts_epochs or self._opens_with_epoch(token, label):
             self._row.epoch = float(count)
             self._row.places[EPOCH] = (token.start(), token.end("count"))
-        elif label.role is Role.STEP:
+        elif label.role is Role.STEP and not (self._epochs_are_named and _DRAWN.match(self._line, token.end())):
             self._row.step = float(count)
             self._row.places[STEP] = (token.start(), token.end("count"))
         elif label.role is Role.PART or self._is_part:
@@ -464,6 +498,8 @@ class _Reader:
             return _SEVERAL
         if whole and label.form == _form("") and _NUMBERED.match(self._line, token.end()):
             return _SEVERAL
+        if whole and _OF_A_WORD.match(self._line, token.end()):
+            return _IN_WORD
         if whole and label.form == _form("=") and _SUM.match(self._line, token.end()):
             self._after_sum = True
             return _IN_SUM
@@ -491,7 +527,11 @@ class _Reader:
 
     def _take_leading_brackets(self) -> None:
         """The forms "[1,  2000] loss: 2.2" (epoch and batch) and "[10] valid-logloss:0.2" (round, also "[1,200]")."""
-        if self._row.has_clock or not self._line.lstrip().startswith("["):
+        if self._row.has_clock:
+            return
+        if "epoch" in self._line and (told := _LEADING_EPOCH.match(self._line)):
+            self._row.epoch, self._row.places[EPOCH] = float(told[1]), told.span(1)
+        if not self._line.lstrip().startswith("["):
             return
         if pair := _LEADING_PAIR.match(self._line):
             self._row.epoch, self._row.places[EPOCH] = float(pair[1]), pair.span(1)
@@ -524,6 +564,7 @@ _COCO = re.compile(
     r"^\s*Average (?:Precision|Recall)\s+\((?P<metric>AP|AR)\) @\[ IoU=(?P<iou>[\d.:]+)\s*\| area=\s*(?P<area>\w+)\s*"
     r"\| maxDets=\s*(?P<most>\d+)\s*\] = (?P<value>-?[\d.]+)\s*$"
 )
+_COCO_TYPE = re.compile(r"(?:IoU metric: |Evaluate annotation type \*)(?P<type>\w{1,20})\b")
 _ABOUT = re.compile(
     rf"^\s*(?P<before>[\w -]{{0,40}}?\(?)\b{_METRIC}\)?(?:[ -]+score)? (?:of|on|for|over)\b(?P<about>[^:=]*)"
     rf"(?:[:=]|\bis\b)\s*{_VALUE}",
@@ -551,10 +592,17 @@ def may_be_a_sentence(line: str) -> bool:
     return _MAY_BE_A_SENTENCE.search(line) is not None
 
 
-def read_sentence(line: str) -> Row | None:
-    """The value told in a sentence; None for any other line."""
+def evaluated_by(line: str) -> str:
+    """What a line says that pycocotools evaluates by from here on ("bbox", "segm"); "" for any other line."""
+    found = _COCO_TYPE.match(line)
+    return "" if found is None else found["type"].lower()
+
+
+def read_sentence(line: str, *, evaluated: str = "") -> Row | None:
+    """The value told in a sentence; None for any other line. evaluated: what `evaluated_by` said above it."""
     if (found := _COCO.match(line)) is not None:
         name = f"{found['metric']}@{found['iou']}/{found['area']}/{found['most']}"
+        name = name if evaluated in ("", "bbox") else f"{evaluated}_{name}"
     elif (found := _CLASS.match(line)) is not None and found["class"].lower() not in _WHOLE:
         name = f"{found['metric'].lower()}[{found['class']}]"
     elif (found := _ABOUT.match(line)) is not None and not _SAID_OF_IT.search(found["before"]):
@@ -613,11 +661,14 @@ def read_catboost(line: str) -> Row | None:
     return Row(values, step=float(found["round"]))
 
 
-_BARE_HEADING = re.compile(r"[\s\-=*#>~_<\[(+|.:…─━═]*(?P<words>[A-Za-z]+(?: [A-Za-z]+){0,3})[\s\-=*#<>~_\])+|.…─━═]*$")
+_BARE_HEADING = re.compile(
+    r"[\s\-=*#>~_<\[(+|.:…─━═]*(?P<words>[A-Za-z]+(?:[ -][A-Za-z]+){0,4})[\s\-=*#<>~_\])+|.…─━═]*$"
+)
 _IN_HEADING = word_set(
     """set phase results result metrics performance on the data model running run start starting begin stage step loop
-    in progress now split"""
+    in progress now split reported"""
 )
+_HEADED = SPLITS | {"cross-validation": "cv"}
 _LONGEST_SECTION = 60
 _OF_AN_EPOCH = re.compile(r"\bepoch\b\W{0,3}\d{1,9}(?:\s?/\s?\d{1,9})?", re.IGNORECASE)
 
@@ -665,5 +716,5 @@ def _split_alone_in(line: str) -> str | None:
         return None
     found = _BARE_HEADING.match(plain(line))
     words = found["words"].lower().split() if found else []
-    splits = [SPLITS[word] for word in words if word in SPLITS]
-    return splits[-1] if splits and all(word in SPLITS or word in _IN_HEADING for word in words) else None
+    splits = [_HEADED[word] for word in words if word in _HEADED]
+    return splits[-1] if splits and all(word in _HEADED or word in _IN_HEADING for word in words) else None

@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isorun.sources import AbstractSource, Found
-from isorun.sources.freeform import SplitSection, may_be_a_sentence, read_catboost, read_sentence, read_text
+from isorun.sources.freeform import (
+    SplitSection,
+    evaluated_by,
+    may_be_a_sentence,
+    read_catboost,
+    read_sentence,
+    read_text,
+)
 from isorun.sources.messages import (
     UNREADABLE,
     is_text,
@@ -94,6 +101,7 @@ class LineMetrics(AbstractSource):
         self._heading = ""
         self._last_split = ""
         self._section = SplitSection()
+        self._evaluated = ""
         self._cut_lines = 0
         self._epochs_are_named = False
         self._looks_back = False
@@ -200,6 +208,7 @@ class LineMetrics(AbstractSource):
         if self._ranks.on_every_line and line.strip():
             self._ranks.on_every_line = number_in_front(plain(line)) is not None
         self._section.follow(line)
+        self._evaluated = evaluated_by(line) or self._evaluated
         if _is_promising(line):
             shown = plain(line)
             row = self._read(shown, seconds)
@@ -398,18 +407,22 @@ class LineMetrics(AbstractSource):
         if (self._tables.open or may_head_a_table(line)) and (row := self._tables.read(line)) is not None:
             return row
         message = message_of(line)
-        if may_be_a_sentence(message) and (row := read_sentence(message)) is not None:
+        if may_be_a_sentence(message) and (row := read_sentence(message, evaluated=self._evaluated)) is not None:
             return row
         goes_on = message.startswith((" * ", "* "))
-        split = self._last_split if goes_on else self._heading or self._section.split
-        row = read_text(message, split=split, epochs_are_named=self._epochs_are_named)
-        if row.has_clock and self._section.has_lines and split == self._section.split != "":
-            self._section.end()  # the training goes on
-            row = read_text(message, epochs_are_named=self._epochs_are_named)
+        row = self._of_text(message, self._last_split if goes_on else self._heading or self._section.split)
         row.shift(len(line) - len(message))
         row.by_value = row.by_value or goes_on or line != as_printed
         if not (row.values or row.has_clock or row.total):
             self._tables.remember(line)  # the name of a column may have a digit in it ("f1")
+        return row
+
+    def _of_text(self, message: str, split: str) -> Row:
+        """The row of a free-form line; a section of a split ends where the training goes on."""
+        row = read_text(message, split=split, epochs_are_named=self._epochs_are_named)
+        if row.has_clock and self._section.has_lines and split == self._section.split != "":
+            self._section.end()
+            return read_text(message, epochs_are_named=self._epochs_are_named)
         return row
 
     def _structured(self, line: str) -> Row | None:

@@ -32,7 +32,8 @@ _CONTROL = re.compile(
 _LEVEL = re.compile(
     r"""^[^{}=]{0,80}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL)\b[\])]*\s*
         (?:[|:\-]\s*)?
-        (?:\[?[\w.<>]+(?::[\w.<>]+)*\]?(?:\s+[-|]\s+|\]\s*:?\s*|:(?=[A-Za-z_{\[])))?""",
+        (?!\[(?i:train(?:ing)?|trn|val(?:id(?:ation)?)?|dev|test(?:ing)?|eval(?:uation)?)\])
+        (?:\[?(?!\d)[\w.<>]+(?::[\w.<>]+)*\]?(?:\s+[-|]\s+|\]\s*:?\s*|:(?=[A-Za-z_{\[])))?""",
     re.VERBOSE,
 )
 _ABSL = re.compile(r"^[IWEF]\d{4} [\d:.]+\s+\d+ [\w./-]+:\d+\] ")
@@ -52,8 +53,10 @@ _IN_FRONT = re.compile(r"\[(\d{1,4})\]:? (?=\S)|(\d{1,4}): (?=\S)")
 _PROCESS_WORDS = ("ank", "pid=", "default", "gpu", "GPU", "roc", "<std")
 _DAY_AND_LOGGER = re.compile(r"^\[\d\d/\d\d \d\d:\d\d:\d\d [\w.]+\]:?\s*")  # "[11/01 11:27:04 d2.utils.events]: "
 _DATED_LOGGER = re.compile(r"^\[?\d{4}-\d\d-\d\d[ T][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?\s*(?:[-|]\s+)?(?:[\w.]+\s+-\s+)?")
+# "[NeMo I 2026-11-18 10:00:01 wer:121] ": the line of a source file that a message is from
+_DATED_BRACKETS = re.compile(r"^\[[A-Za-z ]{1,20} \d{4}-\d\d-\d\d[ T][\d:.,]+(?:\s[^\[\]]{0,80})?\]:?\s*")
 
-_PREFIXES = (_LEVEL, _ABSL, _DATED_LOGGER, _DAY_AND_LOGGER)
+_PREFIXES = (_LEVEL, _ABSL, _DATED_LOGGER, _DAY_AND_LOGGER, _DATED_BRACKETS)
 _PREFIX_STARTS = frozenset("[( TDINWECF")
 _TEXT_PER_NOISE = 8
 _DATE_SIGNS = frozenset("-/:.")

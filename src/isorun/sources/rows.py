@@ -9,7 +9,7 @@ that also has an epoch, a step or a metric. Words for time, memory and settings 
 Numbers: times, dates, versions, addresses and numbers with a unit are recognised first, so that no part of them can be
 taken for a value. A percent sign makes a fraction: "97.4%" is 0.974, and "9908/10000" is 0.9908. Commas part thousands
 where nothing else is possible, as in "12,345,678" and "1,234.5"; "0,845" and "1,234" are not read, since the same
-output may write a loss of 0.845 and one of 1.234 that way.
+output may write a loss of 0.845 and one of 1.234 that way. "step 1,000/10,000" tells where the training is.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ _WITH_COST: Final = frozenset(["cost", "total", "final", "best", "average", "mea
 _METRIC_ENDINGS: Final = ("loss", "acc", "accuracy", "error", "score", "perplexity", "precision", "recall", "auc")
 _QUALIFIERS: Final = word_set(
     """average avg mean median total overall final best running cross log macro micro weighted balanced binary
-    categorical squared absolute root set top ema mean-squared epoch max maximum min minimum highest lowest worst"""
+    categorical squared absolute relative root set top ema mean-squared epoch max maximum min minimum highest lowest
+    worst"""
 )
 VOCABULARY: Final = _METRICS | _QUALIFIERS | frozenset(SPLITS)
 _LEADING: Final = frozenset(["best", "final"])
@@ -116,10 +117,10 @@ _WHOLE_NAMES: Final = frozenset(["objective_function", "cost_function", "coeffic
 _NEVER_ALONE: Final = word_set(
     """epoch epochs ep step steps iter iters iteration iterations it round update batch batches sample samples image
     images example examples num n rank device devices cuda node world params parameters count counter total line data
-    worker workers thread threads momentum decay dropout beta betas beta1 beta2 eps epsilon gamma alpha warmup hidden
-    layer layers dim heads width height depth kernel stride padding classes channels length args exit code status job
-    run trial trials fold folds v num_workers temperature stage level index idx id year day month tol max instances
-    observations skipped"""
+    worker workers thread threads updates checkpoint checkpoints reader beam momentum decay dropout beta betas beta1
+    beta2 eps epsilon gamma alpha warmup hidden layer layers dim heads width height depth kernel stride padding classes
+    channels length args exit code status job run trial trials fold folds v num_workers temperature stage level index
+    idx id year day month tol max instances observations skipped"""
 )
 _OF_SETTINGS: Final = frozenset(
     ["optim", "optimizer", "scheduler", "config", "cfg", "args", "hparams", "hyperparameters"]
@@ -252,8 +253,9 @@ TOKEN = re.compile(
         | {_REST}\#(?:IND|INF|QNAN|SNAN)\w*                          # 1.#IND
         | {_REST}\ (?:s|secs?|seconds|ms|minutes|hours|it/s|s/it|[kKMGT]i?B)(?![\w/])
       )
-    | (?<=\d)(?P<count>\d*)(?:\s*/\s*|\ (?:out\ )?of\ )(?P<total>\d+)(?![\w.]\d|/|\w)
-    | (?P<number>{_REST})(?![\w/\\])(?P<percent>\s?%(?P<bar>\||\s?[━─█╸╺])?)?
+    | (?<=\d)(?P<count>(?:(?<=[1-9])\d{{0,2}}(?:,\d{{3}})+|\d*))(?:\s*/\s*|\ (?:out\ )?of\ )
+      (?P<total>(?:[1-9]\d{{0,2}}(?:,\d{{3}})+|\d+))(?![\w.]\d|/|\w)
+    | (?P<number>{_REST})(?![\w/\\])(?P<percent>(?:\s?|\ {{2,6}}(?=%(?:\s|$)))%(?P<bar>\||\s?[━─█╸╺])?)?
     | (?P<word>(?<=[nN])[aA][nN]|(?<=[iI])nf(?:inity)?|(?<=[-+])(?:[nN][aA][nN]|[iI]nf(?:inity)?))(?![\w.])
     )
     """,
@@ -281,7 +283,8 @@ def count_of(token: re.Match[str]) -> tuple[int, int]:
     """The two numbers of "9908/10000"; counts too long to be any give (0, 0)."""
     if len(token[0]) > _MOST_DIGITS:
         return 0, 0
-    return int(token.string[token.start() : token.end("count")]), int(token["total"])
+    count = token.string[token.start() : token.end("count")]
+    return int(count.replace(",", "")), int(token["total"].replace(",", ""))
 
 
 def read_number(text: str) -> float | None:
@@ -358,7 +361,7 @@ class Row:
     the names of their metrics, as far as that is known. numbers: where in the line any number stands, taken or not.
     by_value: what was taken depends on more than the shape of the line. above: a row of the line above, which is known
     to be one only now. restarts: another training begins with this row of a table. layer: the one that the line is
-    about ("layer 1 loss: 0.5").
+    about ("layer 1 loss: 0.5"). label: whose values a line says they are ("LOC: precision: 92%"), if anybody's.
     """
 
     values: list[MetricValue] = field(default_factory=list)
@@ -379,6 +382,7 @@ class Row:
     above: Row | None = None
     restarts: bool = False
     layer: str = ""
+    label: str = ""
 
     @property
     def has_clock(self) -> bool:
@@ -465,7 +469,7 @@ class Template:
             tuple((value, row.places[value.name]) for value in row.values),
             tuple((name, row.places[name]) for name in wanted),
             tuple(_digits_of_names(line, row.numbers)),
-            Row(split=row.split, final=row.final),
+            Row(split=row.split, final=row.final, label=row.label),
         )
         again = template.row(line)
         return template if again is not None and _same(again, row) else None

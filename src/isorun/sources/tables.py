@@ -252,7 +252,7 @@ class Tables:
     def _class_line(self, line: str) -> Row | None:
         """The row "all" of a table of classes; its heading ends in a bar ("classes top1_acc: 100% ━━━")."""
         if "lass" in line and (heading := _CLASSES.match(line)):
-            self._classes = ["class", *heading["names"].replace("(", " ").replace(")", " ").split()]
+            self._classes = ["class", *_grouped(heading["names"].split())]
             return Row(table=True)
         cells = line.split() if self._classes else []
         if cells[:1] != ["all"]:
@@ -306,6 +306,21 @@ def _texts(line: str) -> list[str]:
 
 
 _CLASSES = re.compile(r"^\s*class(?:es)?\s+(?P<names>[^:]*):", re.IGNORECASE)
+
+
+def _grouped(words: list[str]) -> list[str]:
+    """Names of columns, some of them in groups: "Box(P", "R", "mAP50)", "Mask(P", "R", "mAP50)".
+
+    A name that two groups have is told apart by its group: `box_mAP50`, `mask_mAP50`.
+    """
+    names, group = [], ""
+    for word in words:
+        opened, bracket, rest = word.partition("(")
+        group = opened.lower() if bracket else group
+        names.append((group, (rest if bracket else word).rstrip(")")))
+        group = "" if word.endswith(")") else group
+    plain = [name for _, name in names]
+    return [f"{group}_{name}" if group and plain.count(name) > 1 else name for group, name in names]
 
 
 def _heading_of(line: str) -> _Heading | None:

@@ -54,7 +54,8 @@ class SeenPoints:
     value replaces nothing. retold: how often a line that names no epoch gave another value than the one before it.
     unnamed: how many points there were when the output first named an epoch, or a step where it names no epochs.
     followed_by: those that were named next after the last of them and after each later one. on_its_line: whether one of
-    the later points stands beside its epoch or step. layer: the layer of a model that it was printed for.
+    the later points stands beside its epoch or step. layer: the layer of a model that it was printed for. label: whose
+    it is, as the line of its first point says.
     """
 
     origin: str
@@ -85,6 +86,7 @@ class SeenPoints:
     followed_by: Numbers = field(default_factory=Numbers)
     on_its_line: bool = False
     layer: str = ""
+    label: str = ""
 
     def follow_table(self, table: int, step: float | None) -> int:
         """Note which table the next point is from, and whether its epochs go back; how many points were left out."""
@@ -228,6 +230,7 @@ class Timeline:
         self._first_named_has_values = False
         self._last_named_row = self._last_value_row = 0
         self._layer = ""
+        self._told_apart: dict[str, str] = {}  # names that lines give for several classes or models, and how
 
     def add(self, row: Row, seconds: float, line: str, source: str) -> None:
         """Take in one row. source: the start of its metrics' origins ("stdout")."""
@@ -346,7 +349,7 @@ class Timeline:
     def _is_evaluation(self, row: Row) -> bool:
         clock = self._clock
         is_later_bar = row.total > 0 and clock.passes > 0 and row.epoch is None and not row.split
-        return is_later_bar and clock.now is not None and not row.by_user
+        return is_later_bar and clock.is_headed and not row.by_user
 
     def _put_all(self, row: Row, seconds: float, line: str, source: str) -> None:
         is_evaluation = row.total > 0 and self._is_evaluation(row)
@@ -364,6 +367,7 @@ class Timeline:
             name, number, _, fraction = value
             if is_evaluation:
                 name = self._evaluation_name(name)
+            name = self._name_by_label(name, row.label) if row.label else name
             points = all_points.get(name)
             if points is not None and (points.of_report or value.form == CLASS_REPORT):
                 name = self._name_beside_report(name, value, points)
@@ -393,6 +397,21 @@ class Timeline:
     def _evaluation_name(self, name: str) -> str:
         number = "" if self._clock.passes == 1 else str(self._clock.passes)
         return name if has_split(name) else f"eval{number}_{name}"
+
+    def _name_by_label(self, name: str, label: str) -> str:
+        """The name of a value that a line says is of a class or a model ("LOC: precision: 92%").
+
+        It has that in it where another line gave the name for the whole: then it is a part of that (`precision[LOC]`).
+        Where all lines say whose it is, none is the whole: they are metrics beside each other (`PGD_acc`, `clean_acc`).
+        """
+        known = self._points.get(name)
+        if name not in self._told_apart:
+            if known is None or known.by_user or known.label == label:
+                return name
+            self._told_apart[name] = "{label}_{name}" if known.label else "{name}[{label}]"
+            if known.label:
+                self._points[_told(self._told_apart[name], name, known.label)] = self._points.pop(name)
+        return _told(self._told_apart[name], name, label)
 
     def _stand_on_their_line(self, row: Row) -> None:
         for value in row.values:
@@ -443,6 +462,7 @@ class Timeline:
             row.by_user,
         )
         points.of_report, points.layer = value.form == CLASS_REPORT, self._layer
+        points.label = row.label
         self._points[name] = points
         return points
 
@@ -507,6 +527,11 @@ class Timeline:
             f"not read as metrics: {', '.join(left)} (first in {self._not_taken[left[0]]!r}); name them by a pattern"
         )
         return [Note("stdout.not-taken", message)]
+
+
+def _told(form: str, name: str, label: str) -> str:
+    """The name of a metric of a class or a model."""
+    return form.format(name=name, label=label if form[-1] == "]" else label.replace(" ", "_"))
 
 
 def _quoted(line: str) -> str:
@@ -614,6 +639,7 @@ class Clock:
     moment: a number that changes when an epoch, step or bar begins. epoch, step: the current ones, None before the
     first. restarts: how often the epochs began again at a lower number (folds, several trainings in one run).
     is_late: the last row is one of a bar that has since gone on: lines of several processes may change places.
+    is_headed: bars below belong to the current epoch or step; a step with values beside it says nothing of bars.
     """
 
     def __init__(self) -> None:
@@ -623,6 +649,7 @@ class Clock:
         self.restarts = 0
         self.passes = 0
         self.is_late = False
+        self.is_headed = False
         self._bar = (0, 0)
         self._bar_names: AbstractSet[str] = frozenset()
 
@@ -643,6 +670,7 @@ class Clock:
                 not row.values
             ):  # a heading ("Iteration 2"): the bar below it is that of the step, as that of an epoch is
                 self._await_bar()
+            self.is_headed = not row.values
         if row.total and row.values and row.epoch is None and not row.split:
             self._follow_bar(row)
 
@@ -651,6 +679,7 @@ class Clock:
             return
         self.restarts += self.epoch is not None and epoch < self.epoch
         self.epoch = epoch
+        self.is_headed = True
         self.moment += 1
         self._await_bar()
 

@@ -43,9 +43,11 @@ HIGHER = """
     neg_root_mean_squared_error neg_brier_score neg_rmse loss_reduction error_reduction perplexity_reduction
     oob_improve improvement d2_absolute_error_score d2_log_loss_score score Validation_score test_score cv_score
     val_score mutual_info_score PSNR↑ entropy↑ throughput cosine_similarity structural_similarity adjusted_rand_score
-    arithmetic_mean_rank_index dunn_index elo
+    arithmetic_mean_rank_index dunn_index elo brier_skill_score skill_score win_loss_ratio box_mAP50 mask_mAP50-95
+    pose_mAP50 segm_AP@0.50:0.95/all/100 keypoints_AP@0.50:0.95/all/20
 """
 UNKNOWN = """
+    codebook_perplexity vq_perplexity crps_skill_score
     steps_to_reward epochs_to_accuracy success_steps reward_penalty hits_missed missed_hits success_distance
     distance_to_success reward_lost acc_missing
     pass gamma ll foo x objective value fitness metric best_metric best_score entropy policy_entropy kl approx_kl

@@ -127,7 +127,7 @@ PHRASES: Final = {
         quality no reference,quality with no reference,info preserved,dunn index,structural similarity,ms ssim,
         clip score,top 1,top 5,top 10,num correct,ents f,ents p,ents r,cats macro f,cats micro f,spans sc f,
         morph per feat f,sents f,sents p,sents r,average gain,intersection over union,log auc,silhouette score,
-        distance intersection over union,
+        distance intersection over union,brier skill,skill score,win loss,win loss ratio,
         silhouette coefficient,corr coef,io u,under the curve,under curve,operating characteristic curve,
         d2 absolute error,d2 pinball,d2 tweedie,d2 log loss,d2 brier"""
     ),
@@ -137,6 +137,7 @@ PHRASES: Final = {
         loss disc,dis loss,loss gan,loss adv,alpha loss,ent coef loss,temperature loss,prev loss,previous loss,
         td error,td errors,standard error,standard errors,std err,std error,error bar,error bars,likelihood ratio,
         seasonal error,best score,max reward,return code,error code,win size,reward scale,hit count,success criterion,
+        codebook perplexity,perplexity codebook,vq perplexity,
         noise contrastive,ll null,reward penalty,steps to,epochs to,episodes to,success steps"""
     ),
 }
@@ -168,7 +169,8 @@ NEUTRAL: Final = _named(
     binary multiclass multilabel multi categorical sparse epoch epochs step steps batch iter ema top set dataset data
     per class classes small medium large s b m k none custom cv fold oof oob raw smoothed normalized rate metric
     metrics score scores value dev cats sum all max min result results primary secondary model at of the in on for by
-    and log main global local retrieval iteration round worst group rollout charts ep episode bbox segm coco"""
+    and log main global local retrieval iteration round worst group rollout charts ep episode bbox segm coco box mask
+    pose keypoints"""
 )
 
 NOT_ITS_RESULT: Final = _named("initial init initially untrained before baseline")
