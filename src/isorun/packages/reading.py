@@ -78,6 +78,8 @@ class Package:
         self.manifest = Manifest.from_bytes(data)
         self.address = f"sha256:{hashlib.sha256(data).hexdigest()}"
         self._refuse_lies()
+        self._said = {member.name: member for member in self.manifest.members}
+        self._names = tuple(self._said)
         self.signature = Signature.from_bytes(self._whole(SIGNATURE)) if SIGNATURE in self._entries else None
         self._shared: SharedReader | None = None
 
@@ -88,7 +90,7 @@ class Package:
 
     def names(self) -> tuple[str, ...]:
         """The members, without manifest and signature."""
-        return tuple(member.name for member in self.manifest.members)
+        return self._names
 
     def study_document(self) -> dict[str, Any]:
         """The design, with the keys of a study file."""
@@ -147,7 +149,7 @@ class Package:
 
     def content(self, name: str) -> bytes:
         """A small member as it is."""
-        if name not in self.names():
+        if name not in self._said:
             raise refused(f"there is no {name} in this package")
         self.check(name)
         return self._whole(name)
@@ -156,9 +158,9 @@ class Package:
         """PackageError unless the member is what the manifest says; it is hashed once."""
         if name in self._checked:
             return
-        if name not in self._entries:
+        if name not in self._said:
             raise refused(f"there is no {name} in this package")
-        said = next(member for member in self.manifest.members if member.name == name)
+        said = self._said[name]
         hashed, crc = hashlib.sha256(), 0
         for piece in pieces(OwnPlace(self._file), self._entries[name]):
             hashed.update(piece)
@@ -219,7 +221,7 @@ class Package:
 
     def _lines(self, name: str, budget: Budget) -> Iterator[bytes]:
         """The lines of a compressed member, without holding more than one and a piece."""
-        if name not in self.names():
+        if name not in self._said:
             raise refused(f"there is no {name} in this package")
         self.check(name)
         rest = b""
