@@ -47,8 +47,11 @@ _BLOCK: Final = re.compile(r"runs/(\d{5})\.jsonl\.bz2")
 _PIECE: Final = 2**20
 
 
-def open_package(path: str | Path) -> Package:
-    """The package in this file, its form checked; InputError where there is no file, PackageError where it is none."""
+def open_package(path: str | Path, most: int | None = None) -> Package:
+    """The package in this file, its form checked; InputError where there is no file, PackageError where it is none.
+
+    most: how many bytes may come out of it where they are kept; NoRoom beyond.
+    """
     try:
         file = os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
     except (OSError, ValueError) as error:
@@ -57,7 +60,7 @@ def open_package(path: str | Path) -> Package:
     try:
         if not Path(f"/proc/self/fd/{file.fileno()}").is_file():
             raise refused(f"{path}: this is no package", "no plain file")
-        return Package(path, file)
+        return Package(path, file, most)
     except BaseException:
         file.close()
         raise
@@ -66,8 +69,9 @@ def open_package(path: str | Path) -> Package:
 class Package:
     """What is in a package. Whatever it hands out was checked against the manifest."""
 
-    def __init__(self, path: str | Path, file: BinaryIO) -> None:
+    def __init__(self, path: str | Path, file: BinaryIO, most: int | None = None) -> None:
         self.path = Path(path)
+        self._most = most
         self._file = file
         self.size = os.fstat(file.fileno()).st_size
         self._entries = directory(file, self.size)
@@ -106,7 +110,7 @@ class Package:
     def documents(self) -> dict[tuple[str, str], dict[str, Any]]:
         """What a store kept of the study besides, by kind and name: plans of decisions, searches."""
         found: dict[tuple[str, str], dict[str, Any]] = {}
-        for line in self._lines(DOCUMENTS, Budget(self.size)) if DOCUMENTS in self._entries else ():
+        for line in self._lines(DOCUMENTS, self._budget()) if DOCUMENTS in self._entries else ():
             match read_in_order(line, DOCUMENTS):
                 case {"kind": str(kind), "name": str(name), "document": dict(document)} if (kind, name) not in found:
                     found[kind, name] = document
@@ -125,9 +129,9 @@ class Package:
 
     def records_of(self, blocks: Sequence[str], budget: Budget | None = None) -> Iterator[RunRecord]:
         """The runs of blocks that follow each other. budget: what they may take, without what all runs share."""
-        spent = budget or Budget(self.size)
+        spent = budget or self._budget()
         if self._shared is None:
-            self._shared = SharedReader(self._lines(SHARED, Budget(self.size)), SHARED)
+            self._shared = SharedReader(self._lines(SHARED, self._budget()), SHARED)
         last = ("", 0)
         for name, block in zip(blocks, _one_ahead(lambda name: self._block(name, spent), blocks), strict=True):
             for record in block.records(self._shared):
@@ -136,6 +140,9 @@ class Package:
                     raise refused(f"{name}: a run stands twice, or not in its place", record.run_id)
                 last = place
                 yield record
+
+    def _budget(self) -> Budget:
+        return Budget(self.size, self._most)
 
     def check_counts(self, runs: int, points: int) -> None:
         """PackageError unless there are as many runs and points as the manifest says."""
