@@ -16,7 +16,7 @@ import zlib
 
 from forged import MIB, Member, honest, manifest_of, plain_members, sealed, with_lines, zipped
 
-from isorun.packages.canonical import jcs
+from isorun.packages.canonical import bytes_in_order, jcs
 
 RUNS, NUMBERS, SHARED = "runs/00000.jsonl.bz2", "runs/00000.numbers", "shared.jsonl.bz2"
 NAMES = [
@@ -77,6 +77,7 @@ def hostile():
     yield from _numbers(contents)
     yield from _bombs(contents)
     yield from _signatures(contents)
+    yield from _many(contents)
 
 
 def _not_zips(contents):
@@ -578,3 +579,19 @@ def _signatures(contents):
         zipped([*plain_members(contents, signature=jcs(good)), Member(b"signature.json", jcs(good))]),
     )
     yield "a signature in the manifest", sealed(contents | {"signature.json": jcs(good)})
+
+
+def _many(contents):
+    """Small in bytes, and much work for whoever looks at all pairs. The manifest lies, which is seen at the end."""
+
+    def with_study(**fields):
+        study = json.loads(contents["study.json"]) | fields
+        return sealed(contents | {"study.json": bytes_in_order(study)}, points=1)
+
+    yield "19,990 empty members", sealed(contents | {f"x{number}": b"" for number in range(19_990)}, points=1)
+    configs = {f"c{number}": {} for number in range(30_000)}
+    yield "30,000 configs", with_study(configs=configs)
+    approaches = {f"a{number}": {"command": ["x"]} for number in range(6_000)}
+    yield "6,000 approaches that take 30,000 configs", with_study(configs=configs, approaches=approaches)
+    yield "30,000 ways to ask for runs", with_study(asked=[{"levels": ["default"]}] * 30_000)
+    yield "many times a million seeds", with_study(asked=[{"seeds": 10**6, "repeats": 10**6}] * 1_000)

@@ -1,10 +1,13 @@
 """Names, versions, yanks and tiers, the same in SQLite and in PostgreSQL."""
 
+from contextlib import closing
+
 import pytest
 
 from isorun.errors import InputError, PackageError, RegistryConflict, RegistryDenied, RegistryError, RegistryMissing
 from isorun.packages.names import parse_name, parse_wanted
 from isorun.registry import STRANGER
+from isorun.registry.opening import Registry
 from isorun.registry.verifying import verify_registry
 from isorun.study.records import RunState
 from registries_made import package, push
@@ -188,9 +191,36 @@ def test_damaged_packages_are_refused_and_leave_nothing(registry, who):
         registry.index.versions(who["ann"], parse_name(NAME))
 
 
-def test_a_registry_is_opened_again_as_it_was(registry, who):
-    from isorun.registry.opening import Registry
+class Meanwhile:
+    """Checkers in whose time something else happens."""
 
+    def __init__(self, checkers, happens):
+        self._checkers = checkers
+        self._happens = happens
+
+    def check(self, path, size):
+        found = self._checkers.check(path, size)
+        self._happens()
+        return found
+
+
+@pytest.mark.parametrize("ended", ["revoked", "closed", "left"])
+def test_who_may_push_no_more_once_the_package_is_verified_has_pushed_nothing(registry, who, checkers, ended):
+    people, bob, root = registry.people, who["bob"], who["root"]
+    ends = {
+        "revoked": lambda: people.revoke(root, bob.token),
+        "closed": lambda: people.close_user(root, "bob"),
+        "left": lambda: people.remove_member(root, "lab", "bob"),
+    }
+    again = Registry(registry.folder, registry.url, checkers=Meanwhile(checkers, ends[ended]))
+    with closing(again), pytest.raises(RegistryDenied):
+        push(again, bob, NAME, package(1))
+    with pytest.raises(RegistryMissing):
+        registry.index.versions(who["ann"], parse_name(NAME))
+    assert list((registry.folder / "blobs" / "sha256").glob("*/*")) == []
+
+
+def test_a_registry_is_opened_again_as_it_was(registry, who):
     before = push(registry, who["ann"], NAME, package(1)).version
     again = Registry(registry.folder, registry.url)
     assert again.index.version(who["ann"], parse_wanted(NAME)) == before

@@ -171,3 +171,13 @@ class TestRegistryShelf(ShelfContract):
         monkeypatch.setattr(registry_shelf, "_LARGEST", 10)
         with pytest.raises(InputError, match=f"isorun pull registry:{NAME}@1"):
             shelf.opened(name, EVERYTHING)
+
+
+def test_a_package_that_far_more_comes_out_of_than_pages_have_room_for_is_not_shown(registry, who, monkeypatch):
+    push(registry, who["ann"], "lab/a/b", package(1))
+    shelf = RegistryShelf("registry", registry)
+    assert shelf.opened("lab/a/b@1", who["ann"]).records
+    monkeypatch.setattr(registry_shelf, "_MOST_OUT", 100)
+    with pytest.raises(InputError, match="too large to be shown here"):
+        shelf.opened("lab/a/b@1", who["ann"])
+    assert not shelf.entries(who["ann"])[0].problem, "its file is not damaged"

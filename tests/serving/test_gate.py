@@ -211,6 +211,11 @@ def test_what_is_read_has_no_body_and_none_is_packed(ask):
     assert ask.post("/echo", headers={**OWN, "content-length": "9" * 30}, body=b"x").status == 400
 
 
+def test_a_body_whose_length_is_said_in_two_ways_is_refused_and_the_line_is_cut(ask):
+    refused = ask.post("/echo", headers={**OWN, "content-length": "5", "transfer-encoding": "chunked"}, body=b"hello")
+    assert (refused.status, refused.headers["connection"]) == (400, "close")
+
+
 def test_a_body_that_does_not_come_is_not_waited_for(ask, monkeypatch):
     monkeypatch.setattr(bodies, "_PIECE_SECONDS", 0.05)
     monkeypatch.setattr(bodies, "_SMALL_SECONDS", 0.05)

@@ -1,17 +1,20 @@
 """What somebody sees before a package of an enemy runs: all that would run, set and be installed."""
 
+import shlex
 from dataclasses import replace
 
 import pytest
 from forged_signatures import with_signature_of
 
 from isorun.errors import InputError, PackageError
+from isorun.session import open_store
 from isorun.share import keys
 from isorun.share.at_hand import pinned
 from isorun.share.code import Code
 from isorun.share.packing import Content, write_package
 from isorun.share.replaying import replay
 from isorun.share.replicating import replicate
+from isorun.study.cells import fill_placeholders
 from isorun.study.design import Approach, Environment, Study
 from isorun.testing.made_records import make_cell, make_record
 
@@ -34,10 +37,10 @@ def seen(path, **options):
     return [f"{name}: {text}" for name, text in plans[0].lines()]
 
 
-def packed(folder, records, *, name="evil", signing=None, **environment):
+def packed(folder, records, *, name="evil", signing=None, approaches=("lenet",), **environment):
     study = Study(
         name="forged",
-        approaches={"lenet": Approach("lenet", ("sh", "-c", "true"))},
+        approaches={one: Approach(one, ("sh", "-c", "true")) for one in approaches},
         metrics={"accuracy": "higher"},
         environments={"default": Environment("default", **environment)},
     )
@@ -61,6 +64,32 @@ def test_contents_that_differ_under_one_name_are_all_shown(tmp_path):
         assert f"command: sh -c 'echo {word}'" in lines
         assert f"variable: PYTHONPATH={word}" in lines
         assert f"environment: default: python ./{word}; imports hidden" in lines
+
+
+def test_a_command_and_settings_that_no_run_had_together_are_shown_where_they_would_be_run_together(tmp_path):
+    named = {"config": "one", "environment_content": {}}
+    harmless = replace(make_cell(1), approach="a", command=("sh", "-c", "{config.script}"), **named)
+    harmless = replace(harmless, config_values={"script": "echo accuracy=0.5"})
+    words = replace(make_cell(1), approach="b", command=("echo", "{config.script}"), **named)
+    words = replace(words, config_values={"script": "touch made; echo accuracy=0.5"})
+    path = packed(tmp_path, [make_record(harmless), make_record(words)], approaches=("a", "b"))
+    shown = {line.removeprefix("command: ") for line in seen(path, anyway=True) if line.startswith("command: ")}
+    replicate(path, folder=tmp_path / "new", runs=1, anyway=True)
+    with open_store(str(tmp_path / "new" / ".isorun")) as store:
+        run = {
+            shlex.join(fill_placeholders(one.command, {}, one.config_values, ""))
+            for one in (record.cell for record in store.records())
+        }
+    assert len(run) == 2
+    assert run <= shown
+
+
+def test_a_line_that_ends_is_shown_as_such_where_a_shell_would_read_another_command_behind_it(tmp_path):
+    script = "echo accuracy=0.5 # of\nrm -r x\u202e \\ '"
+    cell = replace(make_cell(1), command=("sh", "-c", script), environment_content={"env": {"LD_PRELOAD": "a\nb"}})
+    lines = seen(packed(tmp_path, [make_record(cell)]), anyway=True)
+    assert r"command: sh -c $'echo accuracy=0.5 # of\nrm -r x\u202e \\ \''" in lines
+    assert r"variable: LD_PRELOAD=$'a\nb'" in lines
 
 
 def test_the_version_of_the_code_that_would_be_checked_out_is_shown(tmp_path):

@@ -3,6 +3,8 @@
 import hashlib
 import hmac
 import json
+import time
+from pathlib import Path
 
 import pytest
 
@@ -190,3 +192,34 @@ def test_commands_to_compare_that_differ_in_a_withheld_value_are_two_approaches(
     assert len({cell.id for cell in cells_of(study, KEY)}) == 2
     with pytest.raises(StudyError, match="are the same"):
         adhoc_study([commands[0], commands[0]], folder=tmp_path)
+
+
+def test_what_was_asked_for_counts_where_a_study_has_too_many_cells():
+    document = {**document_without_secrets(declared()), "asked": [{"seeds": 1000, "repeats": 10**6}]}
+    with pytest.raises(StudyError, match="2,000,000,000 cells"):
+        cells_of(kept_study(document, Path(), "s"))
+
+
+def test_too_many_seeds_are_refused_before_they_are_listed():
+    document = {**document_without_secrets(declared()), "asked": [{"seeds": 10**6}] * 2}
+    with pytest.raises(StudyError, match="too many seeds"):
+        kept_study(document, Path(), "s")
+
+
+def test_many_approaches_that_take_many_configs_are_counted_without_looking_at_each_pair():
+    approaches = {f"a{number}": ["python", "train.py"] for number in range(5_000)}
+    study = Study("s", approaches=approaches, configs={f"c{number}": {} for number in range(20_000)})
+    began = time.process_time()
+    with pytest.raises(StudyError, match="100,000,000 cells"):
+        cells_of(study)
+    assert time.process_time() - began < 1.0
+
+
+def test_placeholders_and_values_are_held_against_the_configs_that_an_approach_takes():
+    taking = {"command": ["python", "t.py", "{config.lr}"], "configs": ["c"]}
+    plain = {"command": ["python", "t.py"], "configs": ["d", "d"]}
+    Study("s", approaches={"a": taking, "b": plain}, configs={"c": {"lr": 1}, "d": {}, "e": {"unused": 1}})
+    with pytest.raises(StudyError, match=r"configs\.d\.lr: no approach uses it"):
+        Study("s", approaches={"a": taking, "b": plain}, configs={"c": {"lr": 1}, "d": {"lr": 1}})
+    with pytest.raises(StudyError, match=r"asks for \{config\.lr\}, which config 'e' lacks"):
+        Study("s", approaches={"a": [*taking["command"]]}, configs={"c": {"lr": 1}, "e": {}})

@@ -19,9 +19,9 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from isorun.errors import PackageError
+from isorun.errors import InputError, PackageError
 
-__all__ = ["FORMAT", "MANIFEST", "SIGNATURE", "Budget", "refused"]
+__all__ = ["FORMAT", "MANIFEST", "SIGNATURE", "Budget", "NoRoom", "refused"]
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
@@ -42,15 +42,22 @@ def refused(what: str, found: str = "", allowed: str = "") -> PackageError:
     )
 
 
+class NoRoom(InputError):
+    """A package that is whole, and from which more comes out than whoever reads it keeps."""
+
+
 class Budget:
     """How much memory reading a package may take. Packages of ours stay below.
 
     Numbers: 16 MiB, and 256 times the size of the file. What lines tell, as objects, and predictions, which stay packed
     until somebody asks for them, as large as they say that they are: 16 MiB, and 1,024 times the size.
+
+    most: how many bytes of both together whoever reads has left for it; more is NoRoom, and no fault of the file.
     """
 
-    def __init__(self, file_size: int) -> None:
+    def __init__(self, file_size: int, most: int | None = None) -> None:
         self._size = file_size
+        self._most = most
         self._guard = threading.Lock()
         self.numbers = 0
         self.told = 0
@@ -68,6 +75,8 @@ class Budget:
         self._refuse_beyond(self.told, _TOLD, where)
 
     def _refuse_beyond(self, taken: int, ratio: int, where: str) -> None:
+        if self._most is not None and self.numbers + self.told > self._most:
+            raise NoRoom("more comes out of the package than there is room for", allowed=f"{self._most:,} bytes")
         if taken > _FREE + ratio * self._size:
             raise refused(
                 f"{where}: far more comes out of this package than it holds",

@@ -46,10 +46,13 @@ class _PackageDocuments(AbstractDocuments):
 
 
 class PackageStore(AbstractStore):
-    """The runs of a package. It has no key: what was withheld from its study is known by hashes that it brings."""
+    """The runs of a package. It has no key: what was withheld from its study is known by hashes that it brings.
 
-    def __init__(self, path: str | Path) -> None:
-        self.package = open_package(path)
+    most: how many bytes may come out of it; NoRoom beyond.
+    """
+
+    def __init__(self, path: str | Path, most: int | None = None) -> None:
+        self.package = open_package(path, most)
         try:
             self.package.check_all()  # also what nobody asks for: a package is whole, or it is not read
         except BaseException:

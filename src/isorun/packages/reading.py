@@ -47,8 +47,11 @@ _BLOCK: Final = re.compile(r"runs/(\d{5})\.jsonl\.bz2")
 _PIECE: Final = 2**20
 
 
-def open_package(path: str | Path) -> Package:
-    """The package in this file, its form checked; InputError where there is no file, PackageError where it is none."""
+def open_package(path: str | Path, most: int | None = None) -> Package:
+    """The package in this file, its form checked; InputError where there is no file, PackageError where it is none.
+
+    most: how many bytes may come out of it where they are kept; NoRoom beyond.
+    """
     try:
         file = os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
     except (OSError, ValueError) as error:
@@ -57,7 +60,7 @@ def open_package(path: str | Path) -> Package:
     try:
         if not Path(f"/proc/self/fd/{file.fileno()}").is_file():
             raise refused(f"{path}: this is no package", "no plain file")
-        return Package(path, file)
+        return Package(path, file, most)
     except BaseException:
         file.close()
         raise
@@ -66,8 +69,9 @@ def open_package(path: str | Path) -> Package:
 class Package:
     """What is in a package. Whatever it hands out was checked against the manifest."""
 
-    def __init__(self, path: str | Path, file: BinaryIO) -> None:
+    def __init__(self, path: str | Path, file: BinaryIO, most: int | None = None) -> None:
         self.path = Path(path)
+        self._most = most
         self._file = file
         self.size = os.fstat(file.fileno()).st_size
         self._entries = directory(file, self.size)
@@ -78,6 +82,8 @@ class Package:
         self.manifest = Manifest.from_bytes(data)
         self.address = f"sha256:{hashlib.sha256(data).hexdigest()}"
         self._refuse_lies()
+        self._said = {member.name: member for member in self.manifest.members}
+        self._names = tuple(self._said)
         self.signature = Signature.from_bytes(self._whole(SIGNATURE)) if SIGNATURE in self._entries else None
         self._shared: SharedReader | None = None
 
@@ -88,7 +94,7 @@ class Package:
 
     def names(self) -> tuple[str, ...]:
         """The members, without manifest and signature."""
-        return tuple(member.name for member in self.manifest.members)
+        return self._names
 
     def study_document(self) -> dict[str, Any]:
         """The design, with the keys of a study file."""
@@ -104,7 +110,7 @@ class Package:
     def documents(self) -> dict[tuple[str, str], dict[str, Any]]:
         """What a store kept of the study besides, by kind and name: plans of decisions, searches."""
         found: dict[tuple[str, str], dict[str, Any]] = {}
-        for line in self._lines(DOCUMENTS, Budget(self.size)) if DOCUMENTS in self._entries else ():
+        for line in self._lines(DOCUMENTS, self._budget()) if DOCUMENTS in self._entries else ():
             match read_in_order(line, DOCUMENTS):
                 case {"kind": str(kind), "name": str(name), "document": dict(document)} if (kind, name) not in found:
                     found[kind, name] = document
@@ -123,9 +129,9 @@ class Package:
 
     def records_of(self, blocks: Sequence[str], budget: Budget | None = None) -> Iterator[RunRecord]:
         """The runs of blocks that follow each other. budget: what they may take, without what all runs share."""
-        spent = budget or Budget(self.size)
+        spent = budget or self._budget()
         if self._shared is None:
-            self._shared = SharedReader(self._lines(SHARED, Budget(self.size)), SHARED)
+            self._shared = SharedReader(self._lines(SHARED, self._budget()), SHARED)
         last = ("", 0)
         for name, block in zip(blocks, _one_ahead(lambda name: self._block(name, spent), blocks), strict=True):
             for record in block.records(self._shared):
@@ -134,6 +140,9 @@ class Package:
                     raise refused(f"{name}: a run stands twice, or not in its place", record.run_id)
                 last = place
                 yield record
+
+    def _budget(self) -> Budget:
+        return Budget(self.size, self._most)
 
     def check_counts(self, runs: int, points: int) -> None:
         """PackageError unless there are as many runs and points as the manifest says."""
@@ -147,7 +156,7 @@ class Package:
 
     def content(self, name: str) -> bytes:
         """A small member as it is."""
-        if name not in self.names():
+        if name not in self._said:
             raise refused(f"there is no {name} in this package")
         self.check(name)
         return self._whole(name)
@@ -156,9 +165,9 @@ class Package:
         """PackageError unless the member is what the manifest says; it is hashed once."""
         if name in self._checked:
             return
-        if name not in self._entries:
+        if name not in self._said:
             raise refused(f"there is no {name} in this package")
-        said = next(member for member in self.manifest.members if member.name == name)
+        said = self._said[name]
         hashed, crc = hashlib.sha256(), 0
         for piece in pieces(OwnPlace(self._file), self._entries[name]):
             hashed.update(piece)
@@ -219,7 +228,7 @@ class Package:
 
     def _lines(self, name: str, budget: Budget) -> Iterator[bytes]:
         """The lines of a compressed member, without holding more than one and a piece."""
-        if name not in self.names():
+        if name not in self._said:
             raise refused(f"there is no {name} in this package")
         self.check(name)
         rest = b""

@@ -67,11 +67,17 @@ class Registry:
     def push(
         self, viewer: Viewer, wanted: Wanted, part: Incoming, *, replicates: str = "", public: bool = False
     ) -> Pushed:
-        """Verify what was received, keep it and name it; when this returns, it is on the disk."""
+        """Verify what was received, keep it and name it; when this returns, it is on the disk.
+
+        Receiving and verifying may take minutes: what counts is what the viewer may do then.
+        """
         part.received()
         summary = self._checkers.check(part.path, part.size)
         if summary["signature"] == "invalid":
             raise PackageError("the signature of the package does not fit", hint="isorun pack signs it anew")
+        viewer = self.people.still(viewer)
+        assert wanted.name is not None
+        self.index.refuse_push(viewer, wanted.name, replicates)
         self.blobs.keep(part)
         return self.index.add(viewer, wanted, Received(part.digest, part.size, summary, replicates, public))
 

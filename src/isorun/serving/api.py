@@ -217,7 +217,6 @@ class _Api:
         try:
             with await asyncio.to_thread(self._registry.blobs.incoming) as part:
                 await _received(request, part.write)
-                viewer = await asyncio.to_thread(self._people.still, viewer)
                 pushed = await asyncio.to_thread(
                     self._registry.push, viewer, wanted, part, replicates=replicates, public=public
                 )

@@ -20,7 +20,13 @@ _SLOWEST_BYTES_A_SECOND: Final = 8 * 2**10
 
 
 def refuse_encodings(headers: Mapping[str, str], most: int) -> None:
-    """What headers say of a body already: one that is too long, or packed, which nobody asked for."""
+    """What headers say of a body already: one that is too long, or packed, which nobody asked for.
+
+    Of one whose length is said in two ways a proxy may take the other end for the end, and what follows for a request
+    of somebody else (RFC 9112, section 6.1).
+    """
+    if headers.get("transfer-encoding") and "content-length" in headers:
+        raise Refusal(400, "the length of the body is said in two ways", headers=(("connection", "close"),))
     said = headers.get("content-length", "0")
     if not (said.isascii() and said.isdigit() and len(said) < 20):
         raise Refusal(400, "the length of the body is no number")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from isorun.errors import InputError, PackageError, RegistryError
+from isorun.packages import NoRoom
 from isorun.packages.names import parse_wanted
 from isorun.serving.shelves import (
     MOST_LISTED,
@@ -28,6 +29,8 @@ __all__ = ["RegistryShelf"]
 
 _LARGEST: Final = 64 * 2**20
 """A larger file is pulled and looked at where it is wanted: pages of many studies share this server's memory."""
+_MOST_OUT: Final = 512 * 2**20
+"""So much may come out of one: an enemy packs a thousand times the size of the file, and a page keeps all of it."""
 
 
 class RegistryShelf(AbstractShelf):
@@ -75,12 +78,7 @@ class RegistryShelf(AbstractShelf):
         """The study of that version, with all its runs."""
         version = self._version(name, viewer)
         if version.size > _LARGEST:
-            raise InputError(
-                f"{name} is too large to be shown here",
-                found=f"{version.size / 2**20:,.0f} MiB",
-                allowed=f"{_LARGEST // 2**20} MiB",
-                hint=f"isorun pull registry:{version.name}@{version.version}, then isorun serve FILE",
-            )
+            raise _too_large(version, f"{version.size / 2**20:,.0f} MiB", f"{_LARGEST // 2**20} MiB")
         opened = self._opened_file(version)
         return OpenedStudy(
             replace(opened.entry, original=self._original(version, viewer)),
@@ -99,7 +97,9 @@ class RegistryShelf(AbstractShelf):
             raise cannot_be_shown(entry)
         try:
             source = f"registry:{version.name}@{version.version}"
-            return opened_package(entry, self._registry.blobs.path(version.digest), source)
+            return opened_package(entry, self._registry.blobs.path(version.digest), source, _MOST_OUT)
+        except NoRoom:
+            raise _too_large(version, "far more comes out of it", f"{_MOST_OUT // 2**20} MiB in memory") from None
         except PackageError as error:
             self._damaged[version.digest] = f"its file is damaged: {error.what}"
             raise cannot_be_shown(self._entry(version)) from None
@@ -114,6 +114,15 @@ class RegistryShelf(AbstractShelf):
         problem = other or self._damaged.get(version.digest, "")
         remedy = "isorun registry verify FOLDER, by whoever has the files of the registry" if problem else ""
         return replace(_entry(version), problem=problem, remedy=remedy)
+
+
+def _too_large(version: NamedVersion, found: str, allowed: str) -> InputError:
+    return InputError(
+        f"{version.name}@{version.version} is too large to be shown here",
+        found=found,
+        allowed=allowed,
+        hint=f"isorun pull registry:{version.name}@{version.version}, then isorun serve FILE",
+    )
 
 
 def _entry(version: NamedVersion) -> ShelfEntry:

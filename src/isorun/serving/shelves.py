@@ -448,13 +448,16 @@ def package_entry(name: str, path: Path) -> ShelfEntry:
         return ShelfEntry(name, runs, when, package.address, words=(study.name, *_words(study)))
 
 
-def opened_package(entry: ShelfEntry, path: Path, source: str = "") -> OpenedStudy:
-    """The study of a package, which is checked whole. source: what names it in a command, if not its path."""
+def opened_package(entry: ShelfEntry, path: Path, source: str = "", most: int | None = None) -> OpenedStudy:
+    """The study of a package, which is checked whole. source: what names it in a command, if not its path.
+
+    most: how many bytes may come out of it; NoRoom beyond.
+    """
     from isorun.packages.opened import PackageStore  # noqa: PLC0415 - as above
     from isorun.session import recalled  # noqa: PLC0415 - as above
     from isorun.workflow import analyse, known_to, told_beside  # noqa: PLC0415 - as above
 
-    with PackageStore(path) as store:
+    with PackageStore(path, most) as store:
         design = known_to(recalled(store.documents(STUDIES).names()[0], store), store)
         opened = OpenedStudy(
             entry, entry.address, design, tuple(store.records()), told_beside(design, store), source or str(path)

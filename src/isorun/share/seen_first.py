@@ -1,6 +1,8 @@
 """What of a package would be run, for people who see it before it is: its commands, variables and environments.
 
-A package may come from anybody. Whatever decides which programs run is in here, and nothing of it was started yet.
+A package may come from anybody. Whatever decides which programs run is in here, and nothing of it was started yet. Runs
+of one name may have different contents: shown are those that were recorded, and those that a study of them all has,
+which takes one command for a name and one config, whether or not any run had both.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from isorun.share.declared_again import environment_of
+from isorun.share.declared_again import as_declared, environment_of
 from isorun.study.cells import Cell, fill_placeholders
 
 __all__ = ["SeenFirst", "seen_of"]
@@ -40,11 +42,13 @@ def seen_of(cells: Iterable[Cell], document: Mapping[str, Any]) -> SeenFirst:
         for content in [environment_of(cell, document)]
     }
     variables = (
-        f"{name}={value}" for _, content in contents.values() for name, value in content.get("env", {}).items()
+        f"{name}={_unbroken(value)}"
+        for _, content in contents.values()
+        for name, value in content.get("env", {}).items()
     )
     environments = (f"{name}: {said}" for name, content in contents.values() if (said := _said_of(content)))
     return SeenFirst(
-        tuple(dict.fromkeys(map(_shown_command, cells))),
+        tuple(dict.fromkeys(map(_shown_command, [*cells, *as_declared(cells)]))),
         tuple(dict.fromkeys(variables)),
         tuple(dict.fromkeys(environments)),
     )
@@ -53,7 +57,7 @@ def seen_of(cells: Iterable[Cell], document: Mapping[str, Any]) -> SeenFirst:
 def _said_of(environment: Mapping[str, Any]) -> str:
     """What of an environment decides which programs run, beside its variables."""
     made = f"{environment['kind']} {environment.get('settings')}" if environment.get("kind") else ""
-    python = f"python {environment['python']}" if environment.get("python") else ""
+    python = f"python {_unbroken(environment['python'])}" if environment.get("python") else ""
     imports = f"imports {', '.join(map(str, environment['preload']))}" if environment.get("preload") else ""
     return "; ".join(filter(None, (made, python, _code_of(environment.get("code")), imports)))
 
@@ -68,4 +72,23 @@ def _code_of(version: Any) -> str:
 
 def _shown_command(cell: Cell) -> str:
     """The command as it is run, with its settings; seeds and folders are filled in for each run."""
-    return shlex.join(fill_placeholders(cell.command, {}, cell.config_values, f"approaches.{cell.approach}"))
+    words = fill_placeholders(cell.command, {}, cell.config_values, f"approaches.{cell.approach}")
+    return " ".join(shlex.quote(word) if word.isprintable() else _unbroken(word) for word in words)
+
+
+def _unbroken(text: Any) -> str:
+    """A text on one line that cannot be taken for another one.
+
+    Where a line ends decides what a shell makes of it: behind a `#` the next line would look like more of a comment.
+    """
+    shown = str(text)
+    if shown.isprintable():
+        return shown
+    return f"$'{''.join(_escaped(char) for char in shown)}'"
+
+
+def _escaped(char: str) -> str:
+    """As a shell would read it between $' and '."""
+    if char.isprintable():
+        return f"\\{char}" if char in "\\'" else char
+    return char.encode("unicode_escape").decode("ascii")

@@ -328,11 +328,15 @@ def _pairs(level: Level, seeds: tuple[int, ...], repeats: int) -> Iterator[tuple
 
 
 def _refuse_too_many(study: Study) -> None:
+    all_draws = sum(config.draws for config in study.configs.values())
     settings = sum(
-        sum(study.configs[name].draws for name in approach.configs or study.configs)
+        sum(study.configs[name].draws for name in approach.configs) if approach.configs else all_draws
         for approach in study.approaches.values()
     )
-    count = settings * len(study.environments) * len(study.levels) * len(study.seeds) * study.repeats
+    runs = len(study.levels) * len(study.seeds) * study.repeats
+    if study.asked:
+        runs = sum(len(item.seeds) * item.repeats for item in study.asked if item.level in study.levels)
+    count = settings * len(study.environments) * runs
     if count > MOST_CELLS:
         raise StudyError(
             f"the study {study.name!r} has {count:,} cells",

@@ -11,7 +11,7 @@ import copy
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,7 +29,7 @@ from isorun.study import (
     parsing,
     recordable,
 )
-from isorun.study.cells import Level, recorded_command, withheld_hashes
+from isorun.study.cells import MOST_CELLS, Level, recorded_command, withheld_hashes
 from isorun.study.parsing import as_boolean, shown
 from isorun.worker.redaction import redacted_argv
 
@@ -516,15 +516,27 @@ def kept_study(document: dict[str, Any], folder: Path, name: str) -> Study:
     own = {"withheld", "asked", "known_as", "file", "code", "imported"}
     declared = {key: value for key, value in document.items() if key not in own}
     study = _with(study_from_document(declared, folder, name), kept=True)
-    items = parsing.as_list(document.get("asked", []), "asked", "a list of what was asked")
-    parts = [changed(study, **parsing.as_table(item, "asked", ("levels", "seeds", "repeats"))) for item in items]
-    asked = tuple(asked for part in parts for asked in _asked_of(part))
-    kept = _with(study, withheld=hashes, asked=asked, known_as=known_as)
+    kept = _with(study, withheld=hashes, asked=tuple(_kept_asked(document, study)), known_as=known_as)
     if "imported" not in document:
         return kept
     from isorun.study.imported import imported_runs  # noqa: PLC0415 - most studies have none
 
     return _with(kept, imported=imported_runs(document["imported"]))
+
+
+def _kept_asked(document: Mapping[str, Any], study: Study) -> Iterator[AskedRuns]:
+    """What was asked in each way. A package says each in a few bytes: no study is made of it, and seeds have an end."""
+    left = MOST_CELLS
+    for item in parsing.as_list(document.get("asked", []), "asked", "a list of what was asked"):
+        said = parsing.as_table(item, "asked", ("levels", "seeds", "repeats"))
+        counted = said.get("seeds", 0)
+        left -= counted if isinstance(counted, int) else 0
+        if left < 0:
+            raise StudyError("asked: there are too many seeds", allowed=f"at most {MOST_CELLS:,}")
+        levels = parsing.levels(said["levels"]) if "levels" in said else study.levels
+        seeds = parsing.seeds(said["seeds"]) if "seeds" in said else study.seeds
+        repeats = parsing.repeats(said["repeats"]) if "repeats" in said else study.repeats
+        yield from (AskedRuns(level, seeds, repeats) for level in levels)
 
 
 def imported_study(name: str, imported: ImportedRuns, metrics: Mapping[str, Any], folder: Path) -> Study:

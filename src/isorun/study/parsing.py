@@ -295,36 +295,51 @@ def policy(value: Any) -> Policy:
 
 
 def check_together(all_approaches: Mapping[str, Approach], all_configs: Mapping[str, Config]) -> None:
-    """Refuse what only shows when the parts meet: unknown configs, unused values, placeholders nobody fills."""
+    """Refuse what only shows when the parts meet: unknown configs, unused values, placeholders nobody fills.
+
+    Of many approaches that take many configs no pair is looked at that nothing can be wrong with: a file of a
+    stranger may have both.
+    """
+    has = {name: {*config.values, *config.distributions} for name, config in all_configs.items()}
+    everywhere = set[str]().union(*has.values()).intersection(*has.values())
     for approach in all_approaches.values():
         for name in approach.configs:
             if name not in all_configs:
                 where = f"approaches.{approach.name}.configs: there is no config {name!r}"
                 raise StudyError(where, allowed=known_names(name, all_configs))
-        for config in _configs_of(approach, all_configs):
-            _check_config_values(approach, config)
-    for config in all_configs.values():
-        _check_used(config, [item for item in all_approaches.values() if config in _configs_of(item, all_configs)])
+        asked = config_placeholders(approach.command)
+        if approach.configs or not asked <= everywhere:
+            for name in dict.fromkeys(approach.configs or all_configs):
+                _check_config_values(approach, all_configs[name].name, asked, has[name])
+    _check_used(all_approaches, all_configs)
 
 
-def _configs_of(approach: Approach, all_configs: Mapping[str, Config]) -> list[Config]:
-    return [all_configs[name] for name in (approach.configs or all_configs)]
-
-
-def _check_config_values(approach: Approach, config: Config) -> None:
-    has = {*config.values, *config.distributions}
-    for name in sorted(config_placeholders(approach.command) - has):
+def _check_config_values(approach: Approach, config: str, asked: set[str], has: set[str]) -> None:
+    for name in sorted(asked - has):
         raise StudyError(
-            f"approaches.{approach.name}: the command asks for {{config.{name}}}, which config {config.name!r} lacks",
+            f"approaches.{approach.name}: the command asks for {{config.{name}}}, which config {config!r} lacks",
             allowed=known_names(name, sorted(has)),
-            hint=f"add {name} to [configs.{config.name}], or name the configs this approach takes: configs = […]",
+            hint=f"add {name} to [configs.{config}], or name the configs this approach takes: configs = […]",
         )
 
 
-def _check_used(config: Config, takers: list[Approach]) -> None:
-    if not takers or any(approach.is_function for approach in takers):
+def _check_used(all_approaches: Mapping[str, Approach], all_configs: Mapping[str, Config]) -> None:
+    """Refuse values of configs that all takers leave alone. A function takes them all."""
+    of_all = [approach for approach in all_approaches.values() if not approach.configs]
+    of_some: dict[str, list[Approach]] = {}
+    for approach in all_approaches.values():
+        for name in dict.fromkeys(approach.configs):
+            of_some.setdefault(name, []).append(approach)
+    if any(approach.is_function for approach in of_all):
         return
-    used = set().union(*(config_placeholders(approach.command) for approach in takers))
+    used_by_all = set[str]().union(*(config_placeholders(approach.command) for approach in of_all))
+    for name, config in all_configs.items():
+        takers = of_some.get(name, [])
+        if (takers or of_all) and not any(approach.is_function for approach in takers):
+            _refuse_unused(config, used_by_all.union(*(config_placeholders(approach.command) for approach in takers)))
+
+
+def _refuse_unused(config: Config, used: set[str]) -> None:
     for name in sorted({*config.values, *config.distributions} - used):
         raise StudyError(
             f"configs.{config.name}.{name}: no approach uses it, so it would change nothing",
