@@ -43,12 +43,12 @@ from isorun.analysis.checks.sides import (
     list_side,
     paired,
     record_side,
-    scale_of_values,
     table_sides,
 )
 from isorun.analysis.evidence import Condition, first_of, some
 from isorun.analysis.evidence.judged import JudgedMetric, direction_conditions, how_to_declare, judged_column
 from isorun.analysis.evidence.provenance import between_sides, edited_between
+from isorun.analysis.evidence.scales import scale_of_values
 from isorun.analysis.sequential import FEWEST_RUNS
 from isorun.analysis.studies.group_result import GroupKey, GroupResult
 from isorun.analysis.studies.study_result import StudyResult, StudySides, analyse_recorded, not_logged

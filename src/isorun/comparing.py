@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.analysis.checks.sides import GroupName, group_name, list_side, scale_of_values, table_sides
+from isorun.analysis.checks.sides import GroupName, group_name, list_side, table_sides
 from isorun.analysis.comparability import ComparedSide, is_arguable, unknown_to_compare, unlike_sides
 from isorun.analysis.comparison import NO_EXTRAS, Comparison, Extras
 from isorun.analysis.comparison import compare as compare_sides
 from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.judged import DIRECTION_CODES, JudgedMetric, direction_conditions
 from isorun.analysis.evidence.provenance import between_sides
+from isorun.analysis.evidence.scales import scale_of_values
 from isorun.analysis.evidence.units import Counting
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.study_result import UNIT, StudySides, analyse_recorded, not_logged

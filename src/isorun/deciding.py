@@ -15,6 +15,7 @@ from isorun.analysis import Told
 from isorun.analysis.comparison import REAL_RUNS
 from isorun.analysis.evidence import Condition, voided
 from isorun.analysis.evidence.judged import ASSUMED
+from isorun.analysis.evidence.scales import unlike_scales
 from isorun.analysis.evidence.units import (
     FEWEST_UNITS,
     REPEAT,
@@ -503,6 +504,7 @@ class _Question:
         metric = found.metric(self.value, self.direction)
         known = (
             *found.conditions(metric, study),
+            *unlike_scales(metric.name, {sides.a: units[0].values, sides.b: units[1].values}),
             *unit_conditions(dict(zip((sides.a, sides.b), units, strict=True)), next_step=study.real_runs),
         )
         judged = self._judged(table, groups, units, counting)

@@ -12,7 +12,7 @@ from record_builder import make_cell, make_record, packed
 
 ENVIRONMENT = {
     "requested": {"read_files": [{"path": "data/train.npz", "sha256": "11" * 32}]},
-    "effective": {"cpu": {"model": "EPYC"}, "torch": {"version": "2.1", "threads": 2}},
+    "effective": {"cpu": {"model": "EPYC"}, "torch": {"version": "2.1", "threads": 2}, "python": {"version": "3.11.7"}},
 }
 RUN = make_record(
     environment=ENVIRONMENT,
@@ -48,6 +48,7 @@ def test_runs_that_are_alike_are_comparable():
         (replace(RUN, cell=make_cell(Level.FIXED_SEED)), "other-level"),
         (inside(("effective", "torch", "version"), "2.2"), "other-environment"),
         (inside(("effective", "cpu", "model"), "Xeon"), "other-environment"),
+        (inside(("effective", "python", "version"), "3.12.1"), "other-environment"),
     ],
 )
 def test_what_is_not_alike_is_named(other, code):
@@ -58,6 +59,13 @@ def test_what_is_not_alike_is_named(other, code):
 def test_other_predictions_and_threads_are_what_is_compared_or_told_elsewhere():
     assert codes(RUN, replace(RUN, predictions=(packed([0, 0, 0]), RUN.predictions[1]))) == []
     assert codes(RUN, inside(("effective", "torch", "threads"), 8)) == []
+
+
+def test_a_correction_of_pythons_is_no_other_environment():
+    """It was refused: with a package from another machine nothing could be compared but by `--anyway`."""
+    corrected = inside(("effective", "python", "version"), "3.11.2")
+    assert codes(RUN, corrected) == []
+    assert provenance([RUN]).machines != provenance([corrected]).machines
 
 
 def test_what_one_side_did_not_record_is_not_held_against_it_and_told():

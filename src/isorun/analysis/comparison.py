@@ -16,6 +16,7 @@ import numpy as np
 
 from isorun.analysis import Told
 from isorun.analysis.evidence import Condition, noted
+from isorun.analysis.evidence.scales import unlike_scales
 from isorun.analysis.evidence.units import (
     Counting,
     Units,
@@ -346,6 +347,7 @@ def compare(
         sides, pairs, pooled = _from_table(data, chosen)
         conditions = (*conditions, *pooled)
     found = (*conditions, *unit_conditions({side.name: side.units for side in sides}, next_step=real_runs))
+    found = (*found, *unlike_scales(value or "", {side.name: side.values for side in sides}))
     judged = (pairs.first, pairs.second) if pairs is not None else (sides[0].values, sides[1].values)
     decision = decide(*judged, direction=direction, margin=margin, method="fixed", test=test, paired=pairs is not None)
     found = (*found, *taken_for_granted(decision, *judged))

@@ -26,6 +26,7 @@ import numpy as np
 
 from isorun.analysis import Told
 from isorun.analysis.evidence import Condition, some, voided
+from isorun.analysis.evidence.scales import wide_margin
 from isorun.analysis.evidence.units import FEWEST_UNITS
 from isorun.analysis.pairwise import MeanDifference, paired_t, welch
 from isorun.analysis.samples import FloatArray, Interval, adjusted, higher_is_better, mean_of, snapped
@@ -290,9 +291,6 @@ class Check(Told):
         }
 
 
-_WIDE: Final = 0.5
-
-
 def judge_changes(
     evidence: Sequence[GroupEvidence], *, direction: str, margin: Margin, alpha: float = 0.05
 ) -> tuple[CheckedGroup, ...]:
@@ -427,8 +425,5 @@ def _evidence_conditions(item: GroupEvidence, margin: Margin) -> tuple[Condition
             f"{some(item.baseline.failed, 'run')} of the baseline did not finish: those that did may be the better ones"
         )
         found.append(Condition("baseline-failed", message, "make the baseline again", (item.name,)))
-    typical = abs(item.baseline.mean or 0.0)
-    if typical and margin.size >= _WIDE * typical:
-        message = f"the margin of {margin.words} is half of the value itself or more: hardly a drop would be found"
-        found.append(Condition("margin-wide", message, "give it in the metric's own numbers", (item.name,)))
+    found += wide_margin(margin.size, margin.words, item.baseline.mean or 0.0, (item.name,))
     return tuple(found)

@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 
 from isorun.analysis.checks import CheckedSide
-from isorun.analysis.evidence.judged import MetricKind, kind_of
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
 from isorun.analysis.evidence.units import (
     Counting,
@@ -32,7 +31,7 @@ from isorun.errors import InputError
 from isorun.study.cells import GROUP_FACTORS, Level
 from isorun.study.records import RunRecord, RunState
 
-__all__ = ["WEIGHTS", "GroupName", "group_name", "list_side", "paired", "record_side", "scale_of_values", "table_sides"]
+__all__ = ["WEIGHTS", "GroupName", "group_name", "list_side", "paired", "record_side", "table_sides"]
 
 WEIGHTS: Final = "weights"
 """The column of a table with the digest that a run's weights ended with."""
@@ -154,11 +153,3 @@ def paired(new: CheckedSide, baseline: CheckedSide) -> tuple[CheckedSide, Checke
 def _in_order(side: CheckedSide, labels: Sequence[str]) -> CheckedSide:
     places = {label: place for place, label in enumerate(side.labels)}
     return replace(side, values=side.values[[places[label] for label in labels]], labels=tuple(labels))
-
-
-def scale_of_values(metric: str, values: FloatArray) -> str:
-    """How a metric is written, as `JudgedMetric.scale` says it, where only its numbers are known."""
-    finite = values[np.isfinite(values)]
-    if kind_of(metric) is not MetricKind.ACCURACY or not finite.size or finite.min() < 0 or finite.max() > 100:
-        return ""
-    return "fraction" if finite.max() <= 1.0 else "percent"

@@ -26,6 +26,7 @@ import numpy as np
 from scipy import special
 
 from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence.scales import wide_margin
 from isorun.analysis.samples import FloatArray, Interval, is_constant, recentred
 from isorun.analysis.sequential import Decision, Look, Schedule, Verdict, skewed_pairs
 from isorun.analysis.sequential.paths import Moments, RunArray, moments
@@ -92,13 +93,20 @@ def interval_of(new: FloatArray, stored: FloatArray, confidence: float) -> Inter
 
 def taken_for_granted(decision: Decision, a: FloatArray, b: FloatArray) -> tuple[Condition, ...]:
     """What the values show of that which the tests of a decision take for granted. a, b: as they were judged."""
+    wide = _wide(decision.margin, a, b)
     if decision.paired:
-        return skewed_pairs(decision, a, b)
+        return (*wide, *skewed_pairs(decision, a, b))
     if decision.margin is None or decision.verdict not in {Verdict.EQUIVALENT, Verdict.UNDECIDED}:
-        return ()
+        return wide
     skewed = skewed_runs(a, b) if a.size != b.size else ()
     claimed = decision.verdict is Verdict.EQUIVALENT
-    return (*skewed, *(success_or_failure(a, b, decision.margin, decision.alpha) if claimed else ()))
+    return (*wide, *skewed, *(success_or_failure(a, b, decision.margin, decision.alpha) if claimed else ()))
+
+
+def _wide(margin: float | None, a: FloatArray, b: FloatArray) -> tuple[Condition, ...]:
+    if margin is None or not (a.size and b.size):
+        return ()
+    return wide_margin(margin, f"{margin:g}", max(abs(float(a.mean())), abs(float(b.mean()))))
 
 
 def skewed_runs(new: FloatArray, stored: FloatArray, groups: tuple[str, ...] = ()) -> tuple[Condition, ...]:
