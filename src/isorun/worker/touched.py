@@ -113,8 +113,12 @@ class TouchedFiles:
             return
         if flags & os.O_ACCMODE == os.O_RDONLY:
             self._reads(path)
-        else:
+        elif not self._is_folder(path):
             self.writes(path, truncates=bool(flags & os.O_TRUNC), appends=bool(flags & os.O_APPEND))
+
+    def _is_folder(self, path: str | bytes) -> bool:
+        """Whether a folder stands for a file in it that has no name (`tempfile.TemporaryFile`) and no other opens."""
+        return path not in self._files and os.path.isdir(path)  # noqa: PTH112
 
     def _named(self, path: Any) -> str:
         """The whole path of a file that other runs may meet in; empty for any other."""
