@@ -139,6 +139,19 @@ def test_what_is_only_read_is_told_as_data_those_near_the_top_first(touched, tmp
     assert list(touched.inputs().items()) == [(name, 1000.0) for name in expected]
 
 
+def test_a_model_that_is_only_read_is_told_after_what_was_written(touched, tmp_path):
+    for name in ("a.csv", "net.pt", "z.txt"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1000, 1000))
+    for name in ("a.csv", "net.pt"):
+        opens(touched, tmp_path / name, os.O_RDONLY)
+    opens(touched, tmp_path / "z.txt")
+    told = touched.told()
+    assert [os.path.relpath(name, tmp_path) for name in told] == ["z.txt", "net.pt"]
+    ((_, of, own),) = told[str(tmp_path / "net.pt")]["read"]
+    assert (of, own, told[str(tmp_path / "net.pt")]["wrote"]) == (1000, None, [])
+
+
 def test_what_is_appended_to_is_told_where_it_is_read_too(touched, tmp_path):
     for name in ("log.txt", "results.csv"):
         (tmp_path / name).touch()

@@ -200,8 +200,14 @@ class TouchedFiles:
 
     def told(self) -> dict[str, Any]:
         """By its path, each file that another run may have met."""
-        matter = {name: touched for name, touched in self._files.items() if touched.matters}
-        told = {name: matter[name].told() for name in sorted(matter)[:_MOST_TOLD]}
+        matter = sorted(name for name, touched in self._files.items() if touched.matters)
+        # A model that is only read may be what another run trained; what was written comes first.
+        loaded = sorted(
+            name
+            for name, touched in self._files.items()
+            if touched.read and not touched.wrote and frameworks.is_model_file(name)
+        )
+        told = {name: self._files[name].told() for name in (*matter, *loaded)[:_MOST_TOLD]}
         for name, found in self._databases.items():
             now = _time_of(name)
             if now is not None and now > found:
