@@ -134,10 +134,7 @@ def test_of_a_database_that_runs_share_more_is_left_than_the_last_ones():
 
 def test_a_run_that_trained_nothing_and_loaded_what_another_trained_is_no_independent_training():
     first = replace(run(0, 0), digests=TRAINED)  # it made net.pt at its end
-    loads = [
-        run(number, 20 * number, net_pt=(None, [], [(20 * number + 1, 9.0, None)]))
-        for number in (1, 2)
-    ]
+    loads = [run(number, 20 * number, net_pt=(None, [], [(20 * number + 1, 9.0, None)])) for number in (1, 2)]
     (condition,) = shared_file_conditions([first, *loads])
     assert condition.code == "read-of-another-run"
     assert "2 runs of 3 read back what another run wrote (net.pt)" in condition.message
