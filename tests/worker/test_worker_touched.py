@@ -53,6 +53,11 @@ def test_renaming_over_a_file_writes_it(touched, tmp_path):
     assert list(touched.told()) == [str(tmp_path / "ckpt.pt")]
 
 
+def test_a_file_without_a_name_is_not_the_folder_that_it_is_in(touched, tmp_path):
+    opens(touched, tmp_path, os.O_RDWR | os.O_CREAT)  # what Python tells of tempfile.TemporaryFile
+    assert touched.told() == {}
+
+
 def test_a_database_is_written_to_where_its_time_says_so(touched, tmp_path):
     for name in ("read.db", "written.db", ".hidden.db"):
         (tmp_path / name).touch()
@@ -134,6 +139,19 @@ def test_what_is_only_read_is_told_as_data_those_near_the_top_first(touched, tmp
     assert list(touched.inputs().items()) == [(name, 1000.0) for name in expected]
 
 
+def test_a_model_that_is_only_read_is_told_after_what_was_written(touched, tmp_path):
+    for name in ("a.csv", "net.pt", "z.txt"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (1000, 1000))
+    for name in ("a.csv", "net.pt"):
+        opens(touched, tmp_path / name, os.O_RDONLY)
+    opens(touched, tmp_path / "z.txt")
+    told = touched.told()
+    assert [os.path.relpath(name, tmp_path) for name in told] == ["z.txt", "net.pt"]
+    ((_, of, own),) = told[str(tmp_path / "net.pt")]["read"]
+    assert (of, own, told[str(tmp_path / "net.pt")]["wrote"]) == (1000, None, [])
+
+
 def test_what_is_appended_to_is_told_where_it_is_read_too(touched, tmp_path):
     for name in ("log.txt", "results.csv"):
         (tmp_path / name).touch()
@@ -146,7 +164,8 @@ def test_a_real_training_is_seen_in_all_its_ways_of_writing(train, tmp_path):
     for name in ("a.pt", "b.txt", "c.txt"):
         (tmp_path / name).touch()
     (tmp_path / "t.py").write_text(
-        "import os, pathlib\n"
+        "import os, pathlib, tempfile\n"
+        "tempfile.TemporaryFile(dir='.').close()\n"
         "open('a.pt', 'wb').close()\n"
         "pathlib.Path('b.txt').write_text('x')\n"
         "os.close(os.open('d.txt', os.O_WRONLY | os.O_CREAT)); os.replace('d.txt', 'c.txt')\n"

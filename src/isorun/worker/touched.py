@@ -113,8 +113,12 @@ class TouchedFiles:
             return
         if flags & os.O_ACCMODE == os.O_RDONLY:
             self._reads(path)
-        else:
+        elif not self._is_folder(path):
             self.writes(path, truncates=bool(flags & os.O_TRUNC), appends=bool(flags & os.O_APPEND))
+
+    def _is_folder(self, path: str | bytes) -> bool:
+        """Whether a folder stands for a file in it that has no name (`tempfile.TemporaryFile`) and no other opens."""
+        return path not in self._files and os.path.isdir(path)  # noqa: PTH112
 
     def _named(self, path: Any) -> str:
         """The whole path of a file that other runs may meet in; empty for any other."""
@@ -196,8 +200,14 @@ class TouchedFiles:
 
     def told(self) -> dict[str, Any]:
         """By its path, each file that another run may have met."""
-        matter = {name: touched for name, touched in self._files.items() if touched.matters}
-        told = {name: matter[name].told() for name in sorted(matter)[:_MOST_TOLD]}
+        matter = sorted(name for name, touched in self._files.items() if touched.matters)
+        # A model that is only read may be what another run trained; what was written comes first.
+        loaded = sorted(
+            name
+            for name, touched in self._files.items()
+            if touched.read and not touched.wrote and frameworks.is_model_file(name)
+        )
+        told = {name: self._files[name].told() for name in (*matter, *loaded)[:_MOST_TOLD]}
         for name, found in self._databases.items():
             now = _time_of(name)
             if now is not None and now > found:

@@ -1,13 +1,16 @@
 """Runs that meet in a file are found from what their records say of it; those that keep to themselves are not."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from isorun.analysis.evidence.shared_files import shared_file_conditions, shared_files
+from isorun.study.records import RunState
 from record_builder import make_cell, make_record
 
 BEGAN = 1_800_000_000.0
+TRAINED = {"weights.final": "5" * 64}
 
 
 def run(number, begin, seconds=10.0, *, host="here", isolated=False, attempt=1, cell=None, **files):
@@ -127,3 +130,26 @@ def test_of_a_database_that_runs_share_more_is_left_than_the_last_ones():
     (condition,) = shared_file_conditions([run(0, 0), run(1, 20, study_db=(9.0, [29.0]))])
     assert condition.code == "shared-write"
     assert "(study.db): what a run finds there may be another's" in condition.message
+
+
+def test_a_run_that_trained_nothing_and_loaded_what_another_trained_is_no_independent_training():
+    first = replace(run(0, 0), digests=TRAINED)  # it made net.pt at its end
+    loads = [run(number, 20 * number, net_pt=(None, [], [(20 * number + 1, 9.0, None)])) for number in (1, 2)]
+    (condition,) = shared_file_conditions([first, *loads])
+    assert condition.code == "read-of-another-run"
+    assert "2 runs of 3 read back what another run wrote (net.pt)" in condition.message
+    assert condition.voids
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "changes"),
+    [
+        ("net_pt", 9.0, {"digests": TRAINED}),  # it trained itself, from a model that may have been fetched once
+        ("net_pt", -500.0, {}),  # the model was there before all runs
+        ("net_pt", 9.0, {"state": RunState.FAILED}),  # it may have failed before it trained
+        ("rows_csv", 9.0, {}),  # data that were made once
+    ],
+)
+def test_what_else_is_only_read_is_no_model_of_another_run(name, made, changes):
+    second = replace(run(1, 20, **{name: (None, [], [(21.0, made, None)])}), **changes)
+    assert codes(replace(run(0, 0), digests=TRAINED), second) == []

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from isorun.analysis.evidence import Condition, first_of, some
-from isorun.study.records import RunRecord
+from isorun.study.records import RunRecord, RunState
 from isorun.worker.frameworks import is_model_file
 
 __all__ = ["SharedFiles", "is_isolated", "shared_file_conditions", "shared_files"]
@@ -34,10 +34,14 @@ class SharedFiles:
 
 @dataclass(frozen=True, slots=True)
 class _Touch:
-    """What one run did to one file. reads: when, the time that the file had, and of the last own writing before."""
+    """What one run did to one file. reads: when, the time that the file had, and of the last own writing before.
+
+    only_loads: whether the run ended well and trained nothing that could be seen.
+    """
 
     run: str
     cell: str
+    only_loads: bool
     found: float | None
     wrote: tuple[float, ...]
     reads: tuple[tuple[float, float, float | None], ...]
@@ -50,6 +54,7 @@ class _Window:
     begin: float
     end: float
     is_isolated: bool
+    trained: bool
 
     def has(self, moment: float) -> bool:
         return self.begin - _COARSE <= moment <= self.end + _COARSE
@@ -74,7 +79,7 @@ def shared_files(records: Sequence[RunRecord]) -> SharedFiles:
         own = list(_touches(record))
         # Records of earlier versions have a start that lies before that of the process, whose seconds are told.
         end = max((begin + record.wall_seconds, *(moment for _, touch in own for moment in touch.wrote)))
-        window = _Window(record.run_id, record.cell.id, begin, end, is_isolated(record))
+        window = _Window(record.run_id, record.cell.id, begin, end, is_isolated(record), _trained(record))
         windows.setdefault(host, []).append(window)
         for name, touch in own:
             touches.setdefault((host, name), []).append(touch)
@@ -84,22 +89,32 @@ def shared_files(records: Sequence[RunRecord]) -> SharedFiles:
         around = [window for window in windows.get(host, []) if not window.is_isolated or _lies_outside(name)]
         if writers := frozenset(run for touch in seen for run in _overwrote(touch, around)):
             written[name] = writers
-        if readers := frozenset(touch.run for touch in seen if _read_of_others(touch, seen, around)):
-            read[name] = readers
+        readers = {touch.run for touch in seen if _read_of_others(touch, seen, around)}
+        if is_model_file(name):
+            readers.update(touch.run for touch in seen if _loaded_what_another_trained(touch, around))
+        if readers:
+            read[name] = frozenset(readers)
     return SharedFiles(written, read)
 
 
 def _touches(record: RunRecord) -> Iterator[tuple[str, _Touch]]:
     files = record.environment.get("files")
+    only_loads = record.state is RunState.FINISHED and not _trained(record)
     for name, item in files.items() if isinstance(files, Mapping) else ():
         if is_isolated(record) and not _lies_outside(name):  # a file of its own folder
             continue
         try:
             found = None if item["found"] is None else float(item["found"])
             reads = tuple((float(t), float(m), None if own is None else float(own)) for t, m, own in item["read"])
-            yield name, _Touch(record.run_id, record.cell.id, found, tuple(map(float, item["wrote"])), reads)
+            wrote = tuple(map(float, item["wrote"]))
+            yield name, _Touch(record.run_id, record.cell.id, only_loads, found, wrote, reads)
         except (TypeError, ValueError, KeyError):
             continue
+
+
+def _trained(record: RunRecord) -> bool:
+    """Whether weights were seen that the run had trained."""
+    return "weights.final" in record.digests
 
 
 def _lies_outside(name: str) -> bool:
@@ -135,6 +150,21 @@ def _read_of_others(touch: _Touch, seen: Sequence[_Touch], windows: Sequence[_Wi
         if own is None
         else any(own < moment < when for moment in writings)
         for when, file_time, own in touch.reads
+    )
+
+
+def _loaded_what_another_trained(touch: _Touch, windows: Sequence[_Window]) -> bool:
+    """Whether the run trained nothing itself and took its model from the time of one that did: a model kept for later.
+
+    A run that trains on from a model that one run alone made may have fetched it, and is not judged here.
+    """
+    return (
+        touch.only_loads
+        and not touch.wrote
+        and any(
+            any(one.cell != touch.cell and one.trained for one in _at(file_time, windows))
+            for _, file_time, _ in touch.reads
+        )
     )
 
 
