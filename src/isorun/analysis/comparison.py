@@ -16,7 +16,6 @@ import numpy as np
 
 from isorun.analysis import Told
 from isorun.analysis.evidence import Condition, noted
-from isorun.analysis.evidence.scales import unlike_scales
 from isorun.analysis.evidence.units import (
     Counting,
     Units,
@@ -63,7 +62,6 @@ from isorun.analysis.samples import (
     is_constant,
 )
 from isorun.analysis.sequential import Decision, Verdict, named, withheld
-from isorun.analysis.sequential.nearly_normal import taken_for_granted
 from isorun.analysis.sequential.verdict import decide
 from isorun.analysis.spreads import column_names, spread
 from isorun.errors import InputError, known_names
@@ -347,10 +345,10 @@ def compare(
         sides, pairs, pooled = _from_table(data, chosen)
         conditions = (*conditions, *pooled)
     found = (*conditions, *unit_conditions({side.name: side.units for side in sides}, next_step=real_runs))
-    found = (*found, *unlike_scales(value or "", {side.name: side.values for side in sides}))
+    found = (*found, *_unlike_scales(value or "", sides))
     judged = (pairs.first, pairs.second) if pairs is not None else (sides[0].values, sides[1].values)
     decision = decide(*judged, direction=direction, margin=margin, method="fixed", test=test, paired=pairs is not None)
-    found = (*found, *taken_for_granted(decision, *judged))
+    found = (*found, *_taken_for_granted(decision, *judged))
     decision = named(decision, sides[0].name, sides[1].name, sides[0].units.noun, about=sides[0].units.about)
     return compared(
         *sides,
@@ -361,6 +359,25 @@ def compare(
         metric=value or "",
         also=_by_name(extras, *sides, pairs, direction) if extras.names else {},
     )
+
+
+def _unlike_scales(metric: str, sides: Sequence[Side]) -> tuple[Condition, ...]:
+    """Loaded where the sides may be written unlike; most are not."""
+    largest = [float(side.values.max()) for side in sides if side.values.size]
+    if not largest or not min(largest) <= 1.0 < max(largest):
+        return ()
+    from isorun.analysis.evidence.scales import unlike_scales
+
+    return unlike_scales(metric, {side.name: side.values for side in sides})
+
+
+def _taken_for_granted(decision: Decision, a: FloatArray, b: FloatArray) -> tuple[Condition, ...]:
+    """Loaded where there are t tests: ranks take nothing for granted."""
+    if decision.margin is None and not decision.paired:
+        return ()
+    from isorun.analysis.sequential.nearly_normal import taken_for_granted
+
+    return taken_for_granted(decision, a, b)
 
 
 def _by_name(asked: Extras, a: Side, b: Side, pairs: Pairs | None, direction: str) -> Mapping[str, Named]:

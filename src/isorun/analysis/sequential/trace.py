@@ -23,7 +23,6 @@ from scipy.special import ndtr, ndtri, stdtr
 from isorun.analysis.pairwise import MeanDifference, welch
 from isorun.analysis.samples import FloatArray, Interval
 from isorun.analysis.sequential import PathPoint, Schedule
-from isorun.analysis.sequential.nearly_normal import moments_of
 from isorun.analysis.sequential.paths import RunArray, centred_u, centred_u_of_all
 from isorun.analysis.sequential.rules import Rule
 
@@ -135,6 +134,8 @@ def _equivalence(
 ) -> tuple[FloatArray, FloatArray]:
     if rule is None:
         return np.empty((0, a.shape[1])), np.empty((0, a.shape[1]))
+    from isorun.analysis.sequential.nearly_normal import moments_of
+
     at = moments_of(a, b, schedule)
     statistic = rule.statistic(at)
     return statistic, np.broadcast_to(rule.critical_values(at), statistic.shape)
