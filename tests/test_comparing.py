@@ -143,3 +143,13 @@ def test_a_factor_that_runs_do_not_have_is_refused_of_every_kind_of_baseline():
                 compare_with(study(), baseline, store=recorded(study(), 0.9), **wrong)
     with pytest.raises(InputError, match="the list has no groups"):
         compare_with(study(), [0.8, 0.81], store=recorded(study(), 0.9), baseline_where={"config": "small"})
+
+
+def test_the_plain_table_of_a_package_is_a_baseline(tmp_path):
+    """`isorun pack --plain` writes final values under `result.NAME`; the metric alone was looked for."""
+    rows = [f"net,default,default,default,,0,{0.8 + number / 1000}" for number in range(8)]
+    heading = "approach,config,environment,level,seed,repeat,result.acc"
+    (tmp_path / "runs.csv").write_text("\n".join([heading, *rows]) + "\n")
+    told = compare_with(study(), tmp_path / "runs.csv", store=recorded(study(), 0.9))
+    assert (str(told.verdict), told.b.units.count) == ("A better", 8)
+    assert round(told.b.values.mean(), 4) == 0.8035

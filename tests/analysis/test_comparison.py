@@ -11,6 +11,7 @@ from scipy import stats
 
 from isorun.analysis.comparison import FACTORS, compare
 from isorun.errors import InputError
+from isorun.report.comparisons import comparison_view
 from isorun.study.cells import GROUP_FACTORS
 
 KEYS = [
@@ -241,3 +242,25 @@ def test_two_runs_of_a_side_give_levene_no_certainty():
 
 def test_the_columns_that_say_how_a_run_was_made_begin_with_those_of_a_study():
     assert FACTORS[: len(GROUP_FACTORS)] == GROUP_FACTORS
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"), [(1, "1 value of 'a' is not finite and was"), (2, "2 values of 'a' are not finite and were")]
+)
+def test_what_is_left_out_is_counted_in_good_english(missing, said):
+    table = {
+        "model": ["a"] * 5 + ["b"] * 5,
+        "acc": [float("nan")] * missing + [0.5, 0.6, 0.7, 0.8, 0.9][missing:] + [0.4, 0.5, 0.6, 0.7, 0.8],
+    }
+    assert f"{said} left out" in compare(table, value="acc", by="model", drop_missing=True).notes
+
+
+def test_a_paired_comparison_says_which_of_its_intervals_are_of_pairs():
+    base = [0.5, 0.7, 0.6, 0.9, 0.8]
+    told = compare([value + 0.01 + 0.001 * place for place, value in enumerate(base)], base, paired=True)
+    (effects,) = (table for table in comparison_view(told).tables if table.name == "effects")
+    assert effects.rows[0][0] == "mean of 5 differences of pairs"
+    assert effects.notes == ("all but the first row leave aside which runs are pairs",)
+    unpaired = compare(base, base[::-1])
+    (effects,) = (table for table in comparison_view(unpaired).tables if table.name == "effects")
+    assert not effects.notes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from isorun.analysis.comparison import Comparison
+from isorun.analysis.comparison import Comparison, PairedTests
 from isorun.analysis.evidence import SEED_FROM_PARAMETER, UNITS_UNKNOWN, Condition, of_draws, voided
 from isorun.analysis.evidence.units import Units, counted
 from isorun.analysis.samples import Interval, Significance
@@ -193,7 +193,9 @@ def _direction(result: Comparison) -> str:
 
 def _effects(result: Comparison) -> Table:
     improvement = result.improvement
+    pairs = () if result.paired is None else (_of_pairs(result.paired),)
     rows = (
+        *pairs,
         ("difference of means (A - B)", significant(result.difference), _interval(result.means.ci95)),
         ("Hodges-Lehmann shift", significant(result.shift.estimate), _interval(result.shift.ci95)),
         ("Cohen's d", significant(result.effect.cohens_d), _interval(result.effect.cohens_d_ci95)),
@@ -205,6 +207,15 @@ def _effects(result: Comparison) -> Table:
         title=f"how large: A = {result.a.name}, B = {result.b.name}",
         columns=(Column("effect", key=True), Column("estimate"), Column("95 % interval")),
         rows=rows,
+        notes=("all but the first row leave aside which runs are pairs",) if pairs else (),
+    )
+
+
+def _of_pairs(tests: PairedTests) -> tuple[str, str, str]:
+    return (
+        f"mean of {count(tests.pairs, 'difference')} of pairs",
+        significant(tests.t.difference),
+        _interval(tests.t.ci95),
     )
 
 

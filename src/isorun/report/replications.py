@@ -42,6 +42,8 @@ def _told(result: Replay) -> Iterator[str]:
         yield f"{result.run} ({result.label}) differs. First: {result.first}."
         if result.setup:
             yield f"Its numbers part at {result.partings[0].words}."
+        elif not result.fixes_seed:
+            yield "Nothing that was recorded of the setup differs: at level default every run draws numbers of its own."
         else:
             yield "Nothing that was recorded of the setup differs: what moved the numbers left no trace there."
     yield f"The new run is {result.replay}, kept in {result.kept}; it is a run of no study."

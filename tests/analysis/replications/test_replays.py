@@ -121,3 +121,13 @@ def test_only_weights_are_the_same_bit_by_bit():
     assert said(printed).startswith("Identical in all that was recorded: ")
     assert said(printed).endswith("gave the same 1 result; its weights were not seen.")
     assert said(make_record(results={})).endswith("could be compared: it left no number and no digest.")
+
+
+def test_at_level_default_two_runs_are_expected_to_differ_and_the_sentence_says_so():
+    drawn = replace(STORED, cell=make_cell(Level.DEFAULT), environment={})
+    other = replace(drawn, series=changed("loss", (0.8, 0.5, 0.4)))
+    assert "at level default every run draws numbers of its own" in " ".join(str(held_against(drawn, other)).split())
+    fixed = held_against(
+        replace(STORED, environment={}), replace(STORED, environment={}, series=changed("loss", (0.8, 0.5, 0.4)))
+    )
+    assert "left no trace there" in " ".join(str(fixed).split())

@@ -93,8 +93,14 @@ def _mean(values: Sequence[float]) -> float:
     return mean_of(values) if np.isfinite(values).all() else float("nan")
 
 
+_RESULT: Final = "result."
+"""Plain tables of a package write a metric's final values under its name behind this."""
+
+
 def table_sides(table: Measurements, value: str, asked: Sequence[GroupName]) -> dict[GroupName, CheckedSide]:
     """The rows of a table that belong to each group that is asked for; groups that have none are left out."""
+    if value not in table.columns and f"{_RESULT}{value}" in table.columns:
+        value = f"{_RESULT}{value}"
     table.column(value)
     columns = [name for name in GROUP_FACTORS if name in table.columns]
     telling = {tuple(getattr(name, column) for column in columns) for name in asked}

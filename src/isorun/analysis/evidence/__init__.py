@@ -9,7 +9,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["SEED_FROM_PARAMETER", "UNITS_UNKNOWN", "Condition", "first_of", "noted", "of_draws", "some", "voided"]
+__all__ = [
+    "SEED_FROM_PARAMETER",
+    "UNITS_UNKNOWN",
+    "Condition",
+    "first_of",
+    "left_out",
+    "noted",
+    "of_draws",
+    "some",
+    "voided",
+]
 
 UNITS_UNKNOWN: Final = "units-unknown"
 SEED_FROM_PARAMETER: Final = "seed-from-parameter"
@@ -64,3 +74,11 @@ def first_of(items: Iterable[str], most: int, joint: str = "; ") -> str:
     """The first so many of them, and how many more there are."""
     every = list(items)
     return joint.join([*every[:most], *([f"and {len(every) - most} more"] if len(every) > most else [])])
+
+
+def left_out(count: int, of: str = "") -> str:
+    """How many values are not finite and count for nothing. of: whose they are."""
+    whose = f" of {of!r}" if of else ""
+    return (
+        f"{some(count, 'value')}{whose} {'is not finite and was' if count == 1 else 'are not finite and were'} left out"
+    )

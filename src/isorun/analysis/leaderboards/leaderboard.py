@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from isorun.analysis import Told
-from isorun.analysis.evidence import Condition, noted
+from isorun.analysis.evidence import Condition, left_out, noted
 from isorun.analysis.evidence.units import (
     Counting,
     Units,
@@ -85,7 +85,7 @@ def board_scores(
     scores = _on_the_same_tasks(by_task)
     units = {name: tuple(tasks.values()) for name, tasks in by_task.items()}
     dropped = sum(group.values.dropped for group in groups)
-    notes = [f"{dropped} values are not finite and were left out"] if dropped else []
+    notes = [left_out(dropped)] if dropped else []
     told = counting_conditions(table, {group.name: group.values for group in groups}, counting)
     if task:
         return BoardScores(scores, _task_means(scores), tuple(notes), units, told)
