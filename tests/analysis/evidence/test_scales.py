@@ -6,6 +6,8 @@ import pytest
 from isorun.analysis.comparison import compare
 from isorun.analysis.evidence.scales import unlike_scales
 from isorun.analysis.sequential import Verdict
+from isorun.questions import rank
+from isorun.report.leaderboards import leaderboard_view
 
 BETTER = [0.92, 0.93, 0.91, 0.925, 0.915, 0.92, 0.93, 0.91]
 WORSE = [0.90, 0.91, 0.89, 0.905, 0.895, 0.90, 0.91, 0.89]
@@ -57,3 +59,14 @@ def test_a_margin_in_points_of_values_that_are_fractions_is_told():
     assert "margin-wide" in codes(pairs)
     assert "margin-wide" not in codes(compare(table(BETTER, WORSE), value="test_acc", by="model", margin=0.05))
     assert "margin-wide" not in codes(compare([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], margin=0.05))
+
+
+@pytest.mark.parametrize("task", [None, "data"])
+def test_fractions_beside_percents_are_not_ranked(task):
+    runs = {**table(BETTER, percents(WORSE)), "data": ["cifar"] * 16}
+    told = leaderboard_view(rank(runs, value="test_acc", by="model", task=task)).text()
+    assert "[other-scale]" in told
+    assert "ranks first" not in told
+    alike = {**table(BETTER, WORSE), "data": ["cifar"] * 16}
+    alike = leaderboard_view(rank(alike, value="test_acc", by="model", task=task)).text()
+    assert "[other-scale]" not in alike

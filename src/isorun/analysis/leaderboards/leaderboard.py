@@ -17,6 +17,7 @@ import numpy as np
 
 from isorun.analysis import Told
 from isorun.analysis.evidence import Condition, left_out, noted
+from isorun.analysis.evidence.scales import unlike_scales
 from isorun.analysis.evidence.units import (
     Counting,
     Units,
@@ -86,7 +87,8 @@ def board_scores(
     units = {name: tuple(tasks.values()) for name, tasks in by_task.items()}
     dropped = sum(group.values.dropped for group in groups)
     notes = [left_out(dropped)] if dropped else []
-    told = counting_conditions(table, {group.name: group.values for group in groups}, counting)
+    counted = counting_conditions(table, {group.name: group.values for group in groups}, counting)
+    told = (*counted, *_written_unlike(value, by_task))
     if task:
         return BoardScores(scores, _task_means(scores), tuple(notes), units, told)
     if pair is None:
@@ -96,6 +98,15 @@ def board_scores(
     lost = len(paired.unmatched)
     notes += [f"{lost} labels of {pair!r} are not in every approach, and not in the paired tests"] * (lost > 0)
     return BoardScores(scores, blocks, tuple(notes), units, told)
+
+
+def _written_unlike(value: str, by_task: Mapping[str, Mapping[str, Units]]) -> tuple[Condition, ...]:
+    """Fractions beside percents in one task, the first that has them."""
+    for task in next(iter(by_task.values()), {}):
+        sides = {name: tasks[task].values for name, tasks in by_task.items() if task in tasks}
+        if found := unlike_scales(value, sides):
+            return found
+    return ()
 
 
 def _on_the_same_tasks(by_task: Mapping[str, Mapping[str, Units]]) -> dict[str, TaskScores]:
