@@ -30,7 +30,7 @@ from isorun.serving.bodies import bounded, gathered, refuse_encodings
 from isorun.serving.failures import Failures
 from isorun.serving.refusals import Refusal, refusal_of, tell, wants_page
 
-__all__ = ["HEADERS", "Gate", "Reached", "door_of", "failed", "viewer_of"]
+__all__ = ["HEADERS", "Gate", "Reached", "failed", "viewer_of"]
 
 ASGIScope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -64,7 +64,7 @@ _MOST_FORMS: Final = 8
 _PLACE: Final = re.compile(r"\{(\w+)(?::\w+)?\}")
 _UNFIT: Final = re.compile(r"[\x00-\x1f\x7f\\]|(?:^|/)\.{1,2}(?:/|$)|//")
 _ENCODED: Final = re.compile(rb"%(?:2f|5c|00|2e%2e|0[0-9a-f]|1[0-9a-f]|7f)", re.IGNORECASE)
-_VIEWER, _DOOR, _FAILED = "isorun.viewer", "isorun.door", "isorun.failed"
+_VIEWER, _FAILED = "isorun.viewer", "isorun.failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Gate:
         _refuse_unless_allowed(viewer, door)
         most = 0 if door.method == "GET" else door.largest_body
         refuse_encodings(headers, most)
-        scope[_VIEWER], scope[_DOOR] = viewer, door
+        scope[_VIEWER] = viewer
         if door.guarded:
             scope[_FAILED] = lambda: self._failures.count(who)
         return bounded(receive, most) if door.streamed else await gathered(receive, most)
@@ -217,12 +217,6 @@ def viewer_of(request: Any) -> Viewer:
 def failed(request: Any) -> None:
     """Count that whoever came through a guarded door could not say who he is."""
     request.scope[_FAILED]()
-
-
-def door_of(request: Any) -> Door:
-    """The door that the request came through."""
-    door: Door = request.scope[_DOOR]
-    return door
 
 
 def _declared(routes: Sequence[Any]) -> tuple[Any, ...]:
