@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import latex, markdown
 from isorun.report.study_view import verdict
@@ -85,6 +87,24 @@ def test_equal_values_alone_are_not_called_identical():
 def test_why_weights_were_not_seen_is_said_where_a_run_noted_it():
     sentence = tied(why=lambda _: "weights.final: /3 is a Generator")
     assert "same values; weights were not seen (/3 is a Generator), so that they are identical" in sentence
+
+
+@pytest.mark.parametrize(
+    ("digests", "said"),
+    [
+        ("aaa", "LeNet at level fixed-seed: all 3 runs ended with the same weights, bit for bit."),
+        ("aab", "LeNet at level fixed-seed: seed fixed, yet 3 runs gave 2 different weights."),
+        ("", ""),
+    ],
+)
+def test_without_a_metric_it_is_said_what_the_weights_say(digests, said):
+    records = [
+        make_record(make_cell(Level.FIXED_SEED, place), digests={"weights.final": digests[place]} if digests else {})
+        for place in range(3)
+    ]
+    told = verdict(analyse_study(make_study(levels=(Level.FIXED_SEED,), repeats=3), records))
+    nothing = "3 runs finished, but none logged a metric, so there is nothing to judge them by."
+    assert told == ((nothing, said) if said else (nothing,))
 
 
 def test_what_differs_where_the_metric_ties_is_named():

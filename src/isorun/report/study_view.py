@@ -77,7 +77,7 @@ def verdict(result: StudyResult) -> tuple[str, ...]:
         return (*headline(result), *rest)
     metric = result.primary
     if metric is None:
-        return (_nothing_to_judge(result),)
+        return (_nothing_to_judge(result), *_weights_alone(result))
     first = headline(result)
     if first and len(result.groups) > _MOST_GROUPS:
         return first
@@ -218,6 +218,15 @@ def _weights_clauses(group: GroupResult) -> Iterator[str]:
         yield f"seed fixed, yet {runs} runs{of_seeds} gave {distinct} different weights"
     else:
         yield f"every factor that isorun can see is fixed, yet {runs} runs{of_seeds} gave {distinct} different weights"
+
+
+def _weights_alone(result: StudyResult) -> Iterator[str]:
+    """What is known of each group without a metric; nothing of very many, for which the tables stand."""
+    if len(result.groups) > _MOST_GROUPS:
+        return
+    for group in result.groups:
+        if not _mixed(result, group):
+            yield from (f"{group.key.label}: {clause}." for clause in _weights_clauses(group))
 
 
 def _family_sentence(result: StudyResult, groups: Sequence[GroupResult], metric: JudgedMetric) -> str:
