@@ -241,7 +241,8 @@ def _from_files(evidence: StudyFacts) -> Iterator[Condition]:
         files = [f"{option.removeprefix('--file ')} ({values})" for option, _, values in map(_reads, told)]
         yield Condition(
             "metric-from-files",
-            f"the runs printed and logged no metric; read from files that they wrote: {first_of(files, _FILES_TOLD)}",
+            "the runs logged no metric and none was read from what they printed; read from files that they wrote: "
+            + first_of(files, _FILES_TOLD),
             f"check the values; to be sure, name the file: {told[0].partition(' reads ')[0]}, or log them",
         )
 
