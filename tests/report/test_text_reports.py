@@ -8,7 +8,7 @@ from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import latex, markdown
 from isorun.report.study_view import verdict
 from isorun.study.cells import Level
-from isorun.study.design import Approach
+from isorun.study.design import Approach, Metric
 from isorun.study.records import Note
 from record_builder import make_cell, make_record, make_study, trained_records
 
@@ -118,6 +118,23 @@ def test_one_run_says_nothing_about_spread(single):
     assert verdict(single) == (
         "LeNet at level default: perplexity 12.35 in its only run, which says nothing about spread.",
     )
+
+
+@pytest.mark.parametrize(
+    ("judged", "said"),
+    [
+        (1, "test_acc 90.00 % in the only run of 3 that could be judged, which says nothing about spread"),
+        (2, "test_acc 90.00 % in the 2 runs of 3 that could be judged (sd 0)"),
+        (3, "test_acc 90.00 % in all 3 runs (sd 0)"),
+    ],
+)
+def test_runs_without_a_value_are_counted_beside_those_that_have_one(judged, said):
+    records = [
+        make_record(make_cell(Level.FIXED_SEED, place), results={"test_acc" if place < judged else "other": 0.9})
+        for place in range(3)
+    ]
+    study = make_study(levels=(Level.FIXED_SEED,), repeats=3, metrics={"test_acc": Metric("test_acc", "higher")})
+    assert said in verdict(analyse_study(study, records))[-1]
 
 
 def test_a_study_without_a_finished_run_says_so(nothing_finished):
