@@ -37,7 +37,7 @@ _NOT_READ: Final = (".left-out", ".unread", ".not-taken", ".no-metrics", ".bad-l
 _NOT_READ_TOLD: Final = 2
 _FILES_TOLD: Final = 3
 _SOME_NOT_READ: Final = frozenset(
-    ["stdout.values-left-out", "stdout.replaced", "stdout.after-end", "files.not-a-number"]
+    ["stdout.values-left-out", "stdout.replaced", "stdout.after-end", "stdout.several", "files.not-a-number"]
 )
 _SOME_ROWS_NOT_READ: Final = frozenset(["files.bad-line", "files.limit"])
 _EXAMPLE_BEFORE, _EXAMPLE_LENGTH = 40, 100
