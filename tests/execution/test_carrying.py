@@ -270,6 +270,15 @@ def test_another_error_has_no_remedy(make_job, local):
             "ZeroDivisionError: division by zero … no data",
         ),
         ("raise ValueError('x' * 300)", f"ValueError: {'x' * 187}…"),
+        (
+            (
+                "raised = 'Traceback (most recent call last):\\n  File x\\n'\n"
+                "print('[rank0]: ' + raised.replace('  ', '[rank0]:   ') + '[rank0]: KeyError: 7')\n"
+                "print(raised + 'torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \\n=====')\n"
+                "raise SystemExit(1)"
+            ),
+            "KeyError: 7",
+        ),
         ("print('Traceback of it all')\nraise SystemExit('no data')", ""),
         ("print('\\x1b[0;31mNameError\\x1b[0m: x is not defined')\nraise SystemExit(1)", "NameError: x is not defined"),
     ],

@@ -50,7 +50,12 @@ NEVER_STARTED: Final = Exit(None, "", 0.0, 0.0, 0)
 _LAST_WORDS: Final = re.compile(r"(?:[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b|\S*python\S*: ).*")
 _LAST_WORDS_LENGTH: Final = 200
 # A traceback and its places, which are indented; then the exception's type, whatever it is called, and its message.
-_TRACED: Final = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(\S.*)", re.MULTILINE)
+_TRACED: Final = re.compile(
+    r"^(?:\[rank\d+\]: ?)?Traceback \(most recent call last\):\n(?:(?:\[rank\d+\]:)?[ \t].*\n|\n)+?"
+    r"(?:\[rank\d+\]: )?((?!\[rank)\S.*)",
+    re.MULTILINE,
+)
+_OF_A_LAUNCHER: Final = re.compile(r"torch\.distributed\.elastic\.\S*ChildFailedError\b")
 _ERROR: Final = re.compile(r"[A-Za-z_][\w.]*(?::|\s*$)")
 # What programs say of ENOTTY. What a program says before it fails may be followed by the traceback of who started it.
 _NO_TERMINAL: Final = re.compile(r"Inappropriate ioctl for device|\bnot a (?:tty|terminal)\b", re.IGNORECASE)
@@ -314,10 +319,12 @@ def _last_words(log_tail: str) -> str:
     lines = log_tail.rstrip().split("\n")
     if _LAST_WORDS.fullmatch(lines[-1]):
         return f": {_cut(lines[-1])}"
-    traced = _TRACED.findall(log_tail)
+    traced = [error.rstrip() for error in _TRACED.findall(log_tail)]
     if not traced or not _ERROR.match(traced[-1]):
         return ""
-    return f": {_cut(traced[-1].rstrip())} … {_cut(lines[-1].strip())}"
+    if _OF_A_LAUNCHER.match(traced[-1]):  # it tells that a process of its own failed, and goes on about that
+        return f": {_cut(next((one for one in reversed(traced) if not _OF_A_LAUNCHER.match(one)), traced[-1]))}"
+    return f": {_cut(traced[-1])} … {_cut(lines[-1].strip())}"
 
 
 def _cut(words: str) -> str:

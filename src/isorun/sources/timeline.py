@@ -51,8 +51,8 @@ class SeenPoints:
     with_clock: whether the line of the last point named its epoch itself. set_aside: the step, time and value that such
     a line gave, where a line without an epoch has since given one. replaced: at how many moments that happened.
     changed: how often such a line gave another value, after_end: how often since the last line with its epoch; an equal
-    value replaces nothing. retold: how often a line that names no epoch gave another value than the one before it, since
-    a moment began; several: at how many moments before that one did.
+    value replaces nothing. retold: how often a line that names no epoch gave another value than the one before it,
+    since a moment began; several: at how many moments before that one did.
     unnamed: how many points there were when the output first named an epoch, or a step where it names no epochs.
     followed_by: those that were named next after the last of them and after each later one. on_its_line: whether one of
     the later points stands beside its epoch or step. layer: the layer of a model that it was printed for. label: whose
