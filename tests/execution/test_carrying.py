@@ -257,6 +257,38 @@ def test_another_error_has_no_remedy(make_job, local):
     assert record.reason == "exit code 1: ValueError: No module named x"
 
 
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("raise RuntimeError('CUDA error: busy\\nCompile with X')", "RuntimeError: CUDA error: busy … Compile with X"),
+        (
+            "class Full(Exception): pass\nraise Full('of 2:\\n  size mismatch')",
+            "Full: of 2: … size mismatch",
+        ),
+        (
+            "import traceback\ntry: 1 / 0\nexcept ArithmeticError: traceback.print_exc()\nraise SystemExit('no data')",
+            "ZeroDivisionError: division by zero … no data",
+        ),
+        ("raise ValueError('x' * 300)", f"ValueError: {'x' * 187}…"),
+        (
+            (
+                "raised = 'Traceback (most recent call last):\\n  File x\\n'\n"
+                "print('[rank0]: ' + raised.replace('  ', '[rank0]:   ') + '[rank0]: KeyError: 7')\n"
+                "print(raised + 'torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \\n=====')\n"
+                "raise SystemExit(1)"
+            ),
+            "KeyError: 7",
+        ),
+        ("print('Traceback of it all')\nraise SystemExit('no data')", ""),
+        ("print('\\x1b[0;31mNameError\\x1b[0m: x is not defined')\nraise SystemExit(1)", "NameError: x is not defined"),
+    ],
+)
+def test_the_reason_names_the_error_whatever_its_message_is_like(make_job, local, script, why):
+    record = execute(local(), make_job(script=script))
+    assert record.reason == f"exit code 1{': ' if why else ''}{why}"
+    assert "\x1b" not in record.log_tail
+
+
 def carry_by_command(job, folder, *words, **options):
     text = json.dumps(job.to_json())
     command = [sys.executable, "-m", "isorun.execution.carrying", "-", str(folder), *words]

@@ -103,6 +103,7 @@ def test_a_full_disk_does_not_end_the_run_and_is_kept_as_a_failure(tmp_path):
         (b"nul\0byte", "nul\ufffdbyte"),
         (b"", ""),
         (b"bar\r", "bar"),
+        (b"\x1b[0;31mNameError\x1b[0m: \x1b[1mx\x1b[0m", "NameError: x"),
     ],
 )
 def test_a_tail_reads_as_a_terminal_would_show_it(raw, shown):

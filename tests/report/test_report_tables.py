@@ -16,8 +16,10 @@ from isorun.report import (
     terminal,
     without_constant_columns,
 )
+from isorun.report.run_tables import run_tables
 from isorun.report.study_tables import GROUP_COLUMNS, identical_tables, named_rows
 from isorun.study.cells import Level
+from isorun.study.records import RunState
 from record_builder import make_cell, make_record, make_study
 
 KEYS = [GroupKey("a", "default", "default", Level.DEFAULT), GroupKey("b", "default", "default", Level.DEFAULT)]
@@ -81,7 +83,8 @@ def test_a_long_table_is_shortened_on_pages_with_a_note_on_where_the_rest_is():
 def test_a_missing_digest_is_explained_and_a_missing_metric_is_not_taken_for_one(digests, told):
     runs = [make_record(make_cell(Level.FIXED_SEED, repeat), digests=digests) for repeat in range(5)]
     identical = next(identical_tables(analyse_study(make_study(levels=(Level.FIXED_SEED,), repeats=5), runs)))
-    assert [cells[-1] for cells in identical.rows] == ["—"]  # there is no metric, whatever the digests are
+    assert [column.title for column in identical.columns][-3:] == ["runs", "initial", "final"], "there is no metric"
+    assert [cells[-1] for cells in identical.rows] == ["1" if "weights.final" in digests else "—"]
     assert any("no run left such a digest" in note for note in identical.notes) is told
 
 
@@ -126,3 +129,14 @@ def test_where_nothing_finished_there_is_no_table_of_identical_runs(nothing_fini
 def test_a_table_has_rows_or_a_sentence_in_their_place():
     with pytest.raises(ValueError, match="in place of rows"):
         Table("t", "T", (Column("a"),), (("1",),), instead="nothing")
+
+
+@pytest.mark.parametrize(("end", "shown"), [("", None), ("\nbye", "ValueError: no data … bye")])
+def test_the_end_of_a_log_is_shown_where_the_reason_does_not_say_it(end, shown):
+    log = f"Traceback (most recent call last):\n  f\nValueError: no data{end}"
+    failed = {"state": RunState.FAILED, "reason": "exit code 1: ValueError: no data", "log_tail": log}
+    records = [make_record(make_cell(Level.FIXED_SEED, place), **failed) for place in range(2)]
+    result = analyse_study(make_study(levels=(Level.FIXED_SEED,), repeats=2), records)
+    table = next(table for table in run_tables(result) if table.name == "failures")
+    assert [column.title for column in table.columns][-1] == ("what its log ends with" if shown else "reason")
+    assert {row[-1] for row in table.rows} == {shown or failed["reason"]}

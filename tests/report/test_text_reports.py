@@ -2,11 +2,13 @@
 
 import re
 
+import pytest
+
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import latex, markdown
 from isorun.report.study_view import verdict
 from isorun.study.cells import Level
-from isorun.study.design import Approach
+from isorun.study.design import Approach, Metric
 from isorun.study.records import Note
 from record_builder import make_cell, make_record, make_study, trained_records
 
@@ -87,6 +89,24 @@ def test_why_weights_were_not_seen_is_said_where_a_run_noted_it():
     assert "same values; weights were not seen (/3 is a Generator), so that they are identical" in sentence
 
 
+@pytest.mark.parametrize(
+    ("digests", "said"),
+    [
+        ("aaa", "LeNet at level fixed-seed: all 3 runs ended with the same weights, bit for bit."),
+        ("aab", "LeNet at level fixed-seed: seed fixed, yet 3 runs gave 2 different weights."),
+        ("", ""),
+    ],
+)
+def test_without_a_metric_it_is_said_what_the_weights_say(digests, said):
+    records = [
+        make_record(make_cell(Level.FIXED_SEED, place), digests={"weights.final": digests[place]} if digests else {})
+        for place in range(3)
+    ]
+    told = verdict(analyse_study(make_study(levels=(Level.FIXED_SEED,), repeats=3), records))
+    nothing = "3 runs finished, but none logged a metric, so there is nothing to judge them by."
+    assert told == ((nothing, said) if said else (nothing,))
+
+
 def test_what_differs_where_the_metric_ties_is_named():
     assert "yet they differ in test_loss, train_loss;" in tied(
         test_loss=float, train_loss=lambda place: 1 / (3 + place), seconds=float, other=lambda _: 1.0, digest=str
@@ -98,6 +118,23 @@ def test_one_run_says_nothing_about_spread(single):
     assert verdict(single) == (
         "LeNet at level default: perplexity 12.35 in its only run, which says nothing about spread.",
     )
+
+
+@pytest.mark.parametrize(
+    ("judged", "said"),
+    [
+        (1, "test_acc 90.00 % in the only run of 3 that could be judged, which says nothing about spread"),
+        (2, "test_acc 90.00 % in the 2 runs of 3 that could be judged (sd 0)"),
+        (3, "test_acc 90.00 % in all 3 runs (sd 0)"),
+    ],
+)
+def test_runs_without_a_value_are_counted_beside_those_that_have_one(judged, said):
+    records = [
+        make_record(make_cell(Level.FIXED_SEED, place), results={"test_acc" if place < judged else "other": 0.9})
+        for place in range(3)
+    ]
+    study = make_study(levels=(Level.FIXED_SEED,), repeats=3, metrics={"test_acc": Metric("test_acc", "higher")})
+    assert said in verdict(analyse_study(study, records))[-1]
 
 
 def test_a_study_without_a_finished_run_says_so(nothing_finished):

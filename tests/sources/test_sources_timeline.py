@@ -679,3 +679,22 @@ def test_a_result_that_was_printed_with_two_values_is_told() -> None:
     (note,) = found.notes
     assert "'test_accuracy' was printed with another value after the last epoch" in note.message
     assert scan_text("\n".join([*epochs, "Test accuracy 86.33%", "Test accuracy: 86.33%"])).notes == ()
+
+
+FOLDS = "\n".join(
+    f"Epoch {epoch}\n"
+    + "\n".join(f"For fold: {fold} Validation set: Average loss: 0.{epoch}{fold}" for fold in range(1, 4))
+    for epoch in (1, 2)
+)
+
+
+def test_several_values_in_each_epoch_are_told_where_the_last_is_that_of_one_fold() -> None:
+    found = scan_text(FOLDS)
+    assert list(found.series["val_loss"].values) == [0.13, 0.23]
+    (note,) = [note for note in found.notes if note.code == "stdout.several"]
+    assert "'val_loss' was printed with several values in one epoch" in note.message
+
+
+@pytest.mark.parametrize("text", [FOLDS.replace("Validation set: Average", "train"), FOLDS.partition("Epoch 2")[0]])
+def test_losses_of_batches_and_a_single_epoch_are_no_such_values(text: str) -> None:
+    assert "stdout.several" not in codes(scan_text(text))

@@ -49,6 +49,14 @@ STOPPED: Final = "stopped on request"
 NEVER_STARTED: Final = Exit(None, "", 0.0, 0.0, 0)
 _LAST_WORDS: Final = re.compile(r"(?:[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b|\S*python\S*: ).*")
 _LAST_WORDS_LENGTH: Final = 200
+# A traceback and its places, which are indented; then the exception's type, whatever it is called, and its message.
+_TRACED: Final = re.compile(
+    r"^(?:\[rank\d+\]: ?)?Traceback \(most recent call last\):\n(?:(?:\[rank\d+\]:)?[ \t].*\n|\n)+?"
+    r"(?:\[rank\d+\]: )?((?!\[rank)\S.*)",
+    re.MULTILINE,
+)
+_OF_A_LAUNCHER: Final = re.compile(r"torch\.distributed\.elastic\.\S*ChildFailedError\b")
+_ERROR: Final = re.compile(r"[A-Za-z_][\w.]*(?::|\s*$)")
 # What programs say of ENOTTY. What a program says before it fails may be followed by the traceback of who started it.
 _NO_TERMINAL: Final = re.compile(r"Inappropriate ioctl for device|\bnot a (?:tty|terminal)\b", re.IGNORECASE)
 _TAIL_SEARCHED: Final = 1000
@@ -303,9 +311,25 @@ def state_and_reason(ended: Ended) -> tuple[RunState, str]:
 
 
 def _last_words(log_tail: str) -> str:
-    """The error a Python program ends with, when its last line reads like one."""
-    last = log_tail.rstrip().rpartition("\n")[2]
-    return f": {last[:_LAST_WORDS_LENGTH]}" if _LAST_WORDS.fullmatch(last) else ""
+    """The error a Python program ends with: its last line when that reads like one, else that of its last traceback.
+
+    A message of several lines goes on behind its error. What stands at the end is told too: it may also be what a
+    program says that caught that error and went on, and ended for another reason.
+    """
+    lines = log_tail.rstrip().split("\n")
+    if _LAST_WORDS.fullmatch(lines[-1]):
+        return f": {_cut(lines[-1])}"
+    traced = [error.rstrip() for error in _TRACED.findall(log_tail)]
+    if not traced or not _ERROR.match(traced[-1]):
+        return ""
+    if _OF_A_LAUNCHER.match(traced[-1]):  # it tells that a process of its own failed, and goes on about that
+        return f": {_cut(next((one for one in reversed(traced) if not _OF_A_LAUNCHER.match(one)), traced[-1]))}"
+    return f": {_cut(traced[-1])} … {_cut(lines[-1].strip())}"
+
+
+def _cut(words: str) -> str:
+    """What is left of many words, with a sign that there were more."""
+    return words if len(words) <= _LAST_WORDS_LENGTH else f"{words[: _LAST_WORDS_LENGTH - 1]}…"
 
 
 def _remedy(ended: Ended) -> str:

@@ -357,8 +357,11 @@ def last_row(folder: Path) -> Mapping[str, Any]:
 
 
 def readable_tail(data: bytes) -> str:
-    """The end of an output as a terminal would show it: of a line rewritten by carriage returns, the last version."""
-    text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\0", "\ufffd")
+    """The end of an output as a terminal would show it: of a line rewritten by carriage returns, the last version.
+
+    Colours are left out: reasons, tables and pages quote it, and would show what is left of their codes.
+    """
+    text = without_colours(data.decode("utf-8", "replace")).replace("\r\n", "\n").replace("\0", "\ufffd")
     return "\n".join(_last_version(line) for line in text.split("\n")).strip("\n")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from isorun.analysis.evidence.surroundings import SHORT
-from isorun.analysis.studies.group_result import GroupResult, JudgedRun
+from isorun.analysis.studies.group_result import FailedRun, GroupResult, JudgedRun
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report import UNKNOWN, Column, NumberStyle, Table, count, memory, seconds, style_for
 from isorun.report.study_tables import GROUP_COLUMNS, group_cells
@@ -125,11 +125,24 @@ def _failures_table(result: StudyResult) -> Table:
         Column("what its log ends with", key=True),
     )
     rows = tuple(
-        (*group_cells(group.key), run.run_id, str(run.state), run.reason + _later(run.finished_later), run.log_end)
+        (
+            *group_cells(group.key),
+            run.run_id,
+            str(run.state),
+            run.reason + _later(run.finished_later),
+            _beyond_the_reason(run),
+        )
         for group in result.groups
         for run in group.failed
     )
+    if rows and not any(row[-1] for row in rows):  # the reasons have it all, and the room that is left
+        columns, rows = columns[:-1], tuple(row[:-1] for row in rows)
     return Table("failures", "Runs that left no result", columns, rows)
+
+
+def _beyond_the_reason(run: FailedRun) -> str:
+    """What the log of a run ends with, where the reason does not say all of it."""
+    return "" if run.log_end in run.reason else run.log_end
 
 
 def _later(finished_later: bool) -> str:

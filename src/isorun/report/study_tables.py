@@ -205,15 +205,13 @@ def identical_tables(result: StudyResult) -> Iterator[Table]:
 
 def _identical_table(result: StudyResult) -> Table:
     metric = result.primary
-    unit = style_for(metric.scale).difference_sign if metric else ""
     columns = (
         *GROUP_COLUMNS,
         Column("seed", key=True),
         Column("runs"),
         Column("initial", group="distinct weights"),
         Column("final", group="distinct weights"),
-        Column("sd", unit, metric.name if metric else ""),
-        Column("max diff", unit, metric.name if metric else ""),
+        *_same_seed_columns(metric),
     )
     title = "Identical runs: do the same seeds give the same weights?"
     if not any(_repeated(group) for group in result.groups):
@@ -223,6 +221,13 @@ def _identical_table(result: StudyResult) -> Table:
     digests = [cell for group in result.groups for same in _repeated(group) for cell in _digest_cells(same)]
     unknown = (NO_DIGEST,) if UNKNOWN in digests else ()
     return Table("identical", title, columns, rows, (note, *unknown))
+
+
+def _same_seed_columns(metric: JudgedMetric | None) -> tuple[Column, ...]:
+    if metric is None:
+        return ()
+    unit = style_for(metric.scale).difference_sign
+    return Column("sd", unit, metric.name), Column("max diff", unit, metric.name)
 
 
 def _repeated(group: GroupResult) -> list[IdenticalRuns]:
@@ -247,7 +252,7 @@ def _identical_rows(group: GroupResult, metric: JudgedMetric | None) -> Iterator
     once = [same for same in group.identical if same.runs == 1]
     if once:  # one row for all of them, since there is nothing to hold such a run against
         named = _seed(once[0]) if len(once) == 1 else f"each of {len(once)}"
-        yield (*group_cells(group.key), named, "1", *(UNKNOWN,) * 4)
+        yield (*group_cells(group.key), named, "1", *(UNKNOWN,) * (2 + len(_same_seed_columns(metric))))
 
 
 def _seed(same: IdenticalRuns) -> str:
@@ -263,9 +268,9 @@ def _distinct(distinct: int, digested: int, runs: int) -> str:
     return str(distinct) if digested == runs else f"{distinct} (of {digested})"
 
 
-def _same_seed_cells(spread: Spread | None, metric: JudgedMetric | None) -> tuple[str, str]:
+def _same_seed_cells(spread: Spread | None, metric: JudgedMetric | None) -> tuple[str, ...]:
     if metric is None or spread is None:
-        return UNKNOWN, UNKNOWN
+        return (UNKNOWN,) * len(_same_seed_columns(metric))
     style = style_for(metric.scale)
     return style.difference(spread.sd), style.difference(spread.max_difference, spread.sd)
 

@@ -77,7 +77,7 @@ def verdict(result: StudyResult) -> tuple[str, ...]:
         return (*headline(result), *rest)
     metric = result.primary
     if metric is None:
-        return (_nothing_to_judge(result),)
+        return (_nothing_to_judge(result), *_weights_alone(result))
     first = headline(result)
     if first and len(result.groups) > _MOST_GROUPS:
         return first
@@ -112,7 +112,7 @@ def group_sentence(group: GroupResult, metric: JudgedMetric, mixed: str = "") ->
         return f"{group.key.label}: {_no_value(group, metric)}."
     style = style_for(metric.scale)
     clauses = [
-        _mean_clause(overall, metric, style),
+        _mean_clause(overall, metric, style, group.finished),
         *_seed_clauses(judged, metric, style),
         *_weak_clauses(judged, metric, style),
         *_tie_clauses(group, metric),
@@ -149,12 +149,15 @@ def _no_value(group: GroupResult, metric: JudgedMetric) -> str:
     return f"{count(group.finished, 'run')} finished, none with a usable value of {metric.name}"
 
 
-def _mean_clause(overall: Spread, metric: JudgedMetric, style: NumberStyle) -> str:
+def _mean_clause(overall: Spread, metric: JudgedMetric, style: NumberStyle, finished: int) -> str:
+    """finished: how many runs there are; those that have no value are no part of any spread, and yet are runs."""
     mean = style.with_unit(style.value(overall.mean, overall.sd))
+    others = f" of {finished} that could be judged" if finished > overall.n else ""
     if overall.sd is None:
-        return f"{metric.name} {mean} in its only run, which says nothing about spread"
+        return f"{metric.name} {mean} in {'the' if others else 'its'} only run{others}, which says nothing about spread"
     if overall.max_difference == 0:
-        return f"{metric.name} {mean} in all {overall.n} runs (sd 0)"
+        number = "the" if others else "all"
+        return f"{metric.name} {mean} in {number} {overall.n} runs{others} (sd 0)"
     sd = style.difference(overall.sd)
     difference = style.difference_with_unit(style.difference(overall.max_difference, overall.sd))
     return f"{metric.name} {mean} ± {sd} (sd of {overall.n} runs), max difference {difference}"
@@ -218,6 +221,15 @@ def _weights_clauses(group: GroupResult) -> Iterator[str]:
         yield f"seed fixed, yet {runs} runs{of_seeds} gave {distinct} different weights"
     else:
         yield f"every factor that isorun can see is fixed, yet {runs} runs{of_seeds} gave {distinct} different weights"
+
+
+def _weights_alone(result: StudyResult) -> Iterator[str]:
+    """What is known of each group without a metric; nothing of very many, for which the tables stand."""
+    if len(result.groups) > _MOST_GROUPS:
+        return
+    for group in result.groups:
+        if not _mixed(result, group):
+            yield from (f"{group.key.label}: {clause}." for clause in _weights_clauses(group))
 
 
 def _family_sentence(result: StudyResult, groups: Sequence[GroupResult], metric: JudgedMetric) -> str:

@@ -51,7 +51,8 @@ class SeenPoints:
     with_clock: whether the line of the last point named its epoch itself. set_aside: the step, time and value that such
     a line gave, where a line without an epoch has since given one. replaced: at how many moments that happened.
     changed: how often such a line gave another value, after_end: how often since the last line with its epoch; an equal
-    value replaces nothing. retold: how often a line that names no epoch gave another value than the one before it.
+    value replaces nothing. retold: how often a line that names no epoch gave another value than the one before it,
+    since a moment began; several: at how many moments before that one did.
     unnamed: how many points there were when the output first named an epoch, or a step where it names no epochs.
     followed_by: those that were named next after the last of them and after each later one. on_its_line: whether one of
     the later points stands beside its epoch or step. layer: the layer of a model that it was printed for. label: whose
@@ -82,6 +83,7 @@ class SeenPoints:
     changed: int = 0
     after_end: int = 0
     retold: int = 0
+    several: int = 0
     unnamed: int = 0
     followed_by: Numbers = field(default_factory=Numbers)
     on_its_line: bool = False
@@ -139,6 +141,7 @@ class SeenPoints:
             self._replace_last(step, seconds, value)
             self.moment = moment
             return False
+        self.several += self.retold > 0
         self.with_clock, self.set_aside, self.retold = clock, None, 0
         after_all = self.steps[-1] + 1 if count else 0
         self.steps.append(after_all if step is None else step)
@@ -550,6 +553,9 @@ def _note_on_moments(name: str, item: SeenPoints, *, is_result: bool) -> Note | 
     if item.after_end > 1:
         message = f"was printed with {item.after_end} other values after the last epoch: the last is its final one"
         return Note("stdout.after-end", f"metric {name!r} {message}")
+    if item.several + (item.retold > 0) > 1 and has_split(name) and not name.startswith("train"):  # of folds, say
+        message = "was printed with several values in one epoch or step, and so in others: the last of each counts"
+        return Note("stdout.several", f"metric {name!r} {message}")
     if item.retold > 0 and is_result:
         others = "another value" if item.retold == 1 else f"{item.retold} other values"
         message = f"was printed with {others} after the last epoch: the last is its final one"

@@ -70,6 +70,13 @@ def test_a_policy_is_judged_by_its_returns_and_never_by_what_its_critic_does():
     assert (condition.code, condition.voids) == ("direction-unknown", True)
 
 
+def test_why_a_metric_was_chosen_tells_that_critics_come_last():
+    last = "names that do not tell which direction is better; a policy's critic is left to the end"
+    assert chosen("losses/td_loss", "losses/q_values").chosen_because.endswith(last)
+    assert chosen(*PPO).chosen_because.endswith(last)
+    assert "critic" not in chosen("val_loss", "other").chosen_because
+
+
 @pytest.mark.parametrize("names", [("losses/td_loss", "losses/q_values"), ("losses/loss", "losses/q_values")])
 def test_the_losses_of_a_network_of_action_values_say_nothing_of_its_policy(names):
     assert chosen(*names, "charts/episodic_return").name == "charts/episodic_return"

@@ -513,6 +513,7 @@ def test_values_printed_without_an_epoch_are_told(study, records):
         (Note("stdout.values-left-out", "values of 'test_acc' were left out: a cell is no number"), True),
         (Note("stdout.values-left-out", "values of 'other' were left out: a cell is no number"), False),
         (Note("stdout.replaced", "metric 'test_acc' was printed with its epoch and again without one"), True),
+        (Note("stdout.several", "metric 'test_acc' was printed with several values in one epoch or step"), True),
         (Note("files.bad-line", "m.csv, line 3: 2 cells under 3 names; 1 such line left out"), True),
         (Note("files.limit", "m.csv: only the first 1,000,000 rows were read"), True),
         (Note("files.limit", "other.csv: only the first 1,000,000 rows were read"), False),

@@ -37,7 +37,7 @@ _NOT_READ: Final = (".left-out", ".unread", ".not-taken", ".no-metrics", ".bad-l
 _NOT_READ_TOLD: Final = 2
 _FILES_TOLD: Final = 3
 _SOME_NOT_READ: Final = frozenset(
-    ["stdout.values-left-out", "stdout.replaced", "stdout.after-end", "files.not-a-number"]
+    ["stdout.values-left-out", "stdout.replaced", "stdout.after-end", "stdout.several", "files.not-a-number"]
 )
 _SOME_ROWS_NOT_READ: Final = frozenset(["files.bad-line", "files.limit"])
 _EXAMPLE_BEFORE, _EXAMPLE_LENGTH = 40, 100
@@ -241,7 +241,8 @@ def _from_files(evidence: StudyFacts) -> Iterator[Condition]:
         files = [f"{option.removeprefix('--file ')} ({values})" for option, _, values in map(_reads, told)]
         yield Condition(
             "metric-from-files",
-            f"the runs printed and logged no metric; read from files that they wrote: {first_of(files, _FILES_TOLD)}",
+            "the runs logged no metric and none was read from what they printed; read from files that they wrote: "
+            + first_of(files, _FILES_TOLD),
             f"check the values; to be sure, name the file: {told[0].partition(' reads ')[0]}, or log them",
         )
 

@@ -49,9 +49,11 @@ def judged_metrics(declared: Mapping[str, Metric], records: Sequence[RunRecord])
     chosen = first_choice(logged)
     if chosen is None:
         return ()
-    because = f"the study declares no metric, and {chosen} comes first in the order: {ORDER}"
+    critics = critics_among(logged)
+    is_a_critics = chosen in critics
+    order = f"{ORDER}; a policy's critic is left to the end" if critics and not is_a_critics else ORDER
+    because = f"the study declares no metric, and {chosen} comes first in the order: {order}"
     judged = _judged(Metric(chosen), records, because)
-    is_a_critics = chosen in critics_among(logged)
     return (replace(judged, direction="", direction_from=OF_A_CRITIC) if is_a_critics else judged,)
 
 
