@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from isorun.analysis import Told
-from isorun.analysis.evidence import Condition, left_out, noted
+from isorun.analysis.evidence import Condition, not_finite, noted
 from isorun.analysis.evidence.units import (
     Counting,
     Units,
@@ -268,7 +268,7 @@ def _paired_tests(pairs: Pairs) -> PairedTests:
 
 
 def _notes(a: Side, b: Side, pairs: Pairs | None) -> list[str]:
-    notes = [left_out(side.dropped, side.name) for side in (a, b) if side.dropped]
+    notes = [not_finite(side.dropped, side.name) for side in (a, b) if side.dropped]
     notes += [f"{side.name!r} has one run: nothing is known about its spread" for side in (a, b) if side.runs.size == 1]
     constant = [side for side in (a, b) if side.runs.size > 1 and is_constant(side.runs)]
     notes += [f"all {side.runs.size} runs of {side.name!r} have the same value" for side in constant]

@@ -55,7 +55,7 @@ _TRACED: Final = re.compile(
     r"(?:\[rank\d+\]: )?((?!\[rank)\S.*)",
     re.MULTILINE,
 )
-_OF_A_LAUNCHER: Final = re.compile(r"torch\.distributed\.elastic\.\S*ChildFailedError\b")
+_OF_A_LAUNCHER: Final = re.compile(r"\S*\bChildFailedError\b")
 _ERROR: Final = re.compile(r"[A-Za-z_][\w.]*(?::|\s*$)")
 # What programs say of ENOTTY. What a program says before it fails may be followed by the traceback of who started it.
 _NO_TERMINAL: Final = re.compile(r"Inappropriate ioctl for device|\bnot a (?:tty|terminal)\b", re.IGNORECASE)

@@ -23,7 +23,7 @@ from scipy.special import ndtr
 
 from isorun.analysis import Told
 from isorun.analysis.agreements.agreement import Agreement, agreement
-from isorun.analysis.evidence import Condition, left_out, noted, some
+from isorun.analysis.evidence import Condition, not_finite, noted, some
 from isorun.analysis.evidence.units import Counting, Units, units_of
 from isorun.analysis.measurements import Measurements
 from isorun.analysis.samples import Pairs, finite_sample, higher_is_better, mean_of
@@ -298,4 +298,4 @@ def metrics_of(
 
 
 def _dropped(count: int) -> tuple[str, ...]:
-    return (left_out(count),) if count else ()
+    return (not_finite(count),) if count else ()

@@ -14,7 +14,7 @@ __all__ = [
     "UNITS_UNKNOWN",
     "Condition",
     "first_of",
-    "left_out",
+    "not_finite",
     "noted",
     "of_draws",
     "some",
@@ -76,7 +76,7 @@ def first_of(items: Iterable[str], most: int, joint: str = "; ") -> str:
     return joint.join([*every[:most], *([f"and {len(every) - most} more"] if len(every) > most else [])])
 
 
-def left_out(count: int, of: str = "") -> str:
+def not_finite(count: int, of: str = "") -> str:
     """How many values are not finite and count for nothing. of: whose they are."""
     whose = f" of {of!r}" if of else ""
     return (

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from isorun.analysis import Told
-from isorun.analysis.evidence import Condition, left_out, noted
+from isorun.analysis.evidence import Condition, not_finite, noted
 from isorun.analysis.evidence.scales import unlike_scales
 from isorun.analysis.evidence.units import (
     Counting,
@@ -86,7 +86,7 @@ def board_scores(
     scores = _on_the_same_tasks(by_task)
     units = {name: tuple(tasks.values()) for name, tasks in by_task.items()}
     dropped = sum(group.values.dropped for group in groups)
-    notes = [left_out(dropped)] if dropped else []
+    notes = [not_finite(dropped)] if dropped else []
     counted = counting_conditions(table, {group.name: group.values for group in groups}, counting)
     told = (*counted, *_written_unlike(value, by_task))
     if task:
