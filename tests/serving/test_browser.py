@@ -63,7 +63,7 @@ def server(served_places):
         process.terminate()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it drives, no other file's tests could have an event loop
 def browser():
     if not CHROMIUM.exists():
         pytest.skip(f"{CHROMIUM} is not there: apt install chromium")
