@@ -1,4 +1,4 @@
-"""For all tests: this folder is importable, and neither a slow machine nor a shell that ignores Ctrl-C fails them."""
+"""For all tests: this folder is importable, and neither a slow machine nor a shell that ignores signals fails them."""
 
 import gc
 import os
@@ -14,9 +14,12 @@ from isorun import plugins
 settings.register_profile("isorun", deadline=None, print_blob=True)
 settings.load_profile("isorun")
 
-# Started in the background (nohup, some CI systems), Python ignores Ctrl-C, and so would all children of the tests.
+# Started in the background (nohup, some CI systems), Python ignores Ctrl-C or the terminal's end, and so would all
+# children of the tests.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # A command's `python` is the one in PATH: here the one that has what the tests need, as in an activated environment.
 os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
