@@ -46,7 +46,7 @@ PAGES = {
 LOOKS = {f"{width}-{scheme}": (width, scheme) for width in (390, 1400) for scheme in ("light", "dark")}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def served_places(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shown") / "lab"
     folder.mkdir()
@@ -54,7 +54,7 @@ def served_places(tmp_path_factory):
     return folder, [str(place), str(packed(folder, place))]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(served_places):
     """`isorun serve` as typed, on a free port: its address."""
     words = [sys.executable, "-m", "isorun", "serve", *served_places[1], "--port", "0"]
@@ -73,7 +73,7 @@ def browser():
         started.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def axe():
     found = next((path for path in AXE if path.is_file()), None)
     if found is None:
@@ -81,7 +81,7 @@ def axe():
     return found.read_text()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def run(server, browser):
     page = browser.new_page()
     page.goto(f"{server}{STUDY}/runs.json")
