@@ -54,6 +54,13 @@ def test_a_start_of_several_ids_lists_them():
         session.run_named("", store_of(*cells))
 
 
+def test_a_package_is_no_run_and_the_way_to_its_runs_is_told():
+    with pytest.raises(NothingRecorded, match="is a package, not a run") as seen:
+        session.run_named("resnet56.isorun")
+    assert "isorun report resnet56.isorun --full lists its runs" in seen.value.hint
+    assert "RUN --store resnet56.isorun" in seen.value.hint
+
+
 def test_runs_of_two_stores_are_compared():
     found = isorun.env_diff(ID, OTHER.cell.id, store=store_of(AGAIN), second_store=store_of(OTHER))
     assert [item.what for item in found.differences] == ["launch"]

@@ -490,6 +490,12 @@ def run_named(run: str | RunRecord, store: Store = None) -> RunRecord:
     """The run of this id, or of the only cell whose id begins so; of several attempts the newest."""
     if isinstance(run, RunRecord):
         return run
+    if is_package(run):
+        raise NothingRecorded(
+            f"{run} is a package, not a run",
+            allowed="the id of one of its runs, or the start of it",
+            hint=f"isorun report {run} --full lists its runs; then the same command with RUN --store {run}",
+        )
     with recorded(place_of(None, store), None) as kept:
         known = sorted(kept.run_ids())
         fitting = [name for name in known if name == run] or [name for name in known if run and name.startswith(run)]
