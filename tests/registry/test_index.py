@@ -157,8 +157,9 @@ def test_pushing_for_another_owner_is_refused_before_anything_is_received(regist
         if name != "root":
             with pytest.raises(RegistryDenied, match="may not push packages of bob"):
                 registry.index.refuse_push(who[name], parse_name(target))
-    with pytest.raises(RegistryMissing, match="owner nobody"):
+    with pytest.raises(RegistryMissing, match="owner nobody") as missing:
         push(registry, who["root"], "nobody/a/b", package(1))
+    assert "isorun registry join nobody USER" in str(missing.value.hint)
 
 
 def test_search_finds_all_words_and_takes_them_as_they_are(registry, who):

@@ -364,7 +364,9 @@ def _add(rows: Rows, viewer: Viewer, wanted: Wanted, received: Received) -> Push
 def _known(rows: Rows, name: PackageName) -> dict[str, int]:
     """The files of a package by their digests, with the version that each is; RegistryMissing without its owner."""
     if rows.one("SELECT 1 FROM owners WHERE name = ?", name.owner) is None:
-        raise _missing(f"owner {name.owner}")
+        # Reached only by those who may push for everybody: everyone else is denied before, whether it is there or not.
+        hint = f"isorun registry join {name.owner} USER makes the group, isorun registry user {name.owner} the user"
+        raise RegistryMissing(f"there is no owner {name.owner} here", hint=hint)
     question = f"SELECT digest, version {_FROM} WHERE owner = ? AND project = ? AND name = ?"
     return dict(rows.all(question, *_parts(name)))
 
