@@ -32,11 +32,16 @@ from isorun.sources.messages import (
     without_reprs,
 )
 from isorun.sources.rows import (
+    COUNT,
     EPOCH,
+    STEP,
+    TOTAL,
     LeftOut,
     Row,
     Template,
+    has_split,
     is_metric,
+    keeps_no_prefix,
     line_shape,
     split_in,
     unwrapped,
@@ -71,6 +76,8 @@ LONGEST_TEMPLATE = 500
 MOST_SHAPES = 2_000
 
 _DIGIT = re.compile(r"[0-9]")
+_OPENING = re.compile(r"[{\[](?!\w)")
+_CLOCK_PLACES = frozenset([EPOCH, STEP, COUNT, TOTAL])
 _COLOURED = b"\xff"
 """In front of the shape of what a line shows that has more than that in it; no text has this byte."""
 _WORDS = (
@@ -102,6 +109,7 @@ class LineMetrics(AbstractSource):
         self._last_split = ""
         self._section = SplitSection()
         self._evaluated = ""
+        self._split_of_object = ""
         self._cut_lines = 0
         self._epochs_are_named = False
         self._looks_back = False
@@ -251,6 +259,7 @@ class LineMetrics(AbstractSource):
         from isorun.sources.objects import Objects  # noqa: PLC0415  most trainings print none
 
         self._objects = self._objects or Objects()
+        self._split_of_object = split_in(message_of(_OPENING.split(plain(line), maxsplit=1)[0]))
         return self._objects.begin(line)
 
     def _is_of_a_block(self, line: str, seconds: float) -> bool:
@@ -268,6 +277,8 @@ class LineMetrics(AbstractSource):
         """Whether the line goes on with an object over several lines; what breaks one off is read by itself."""
         rows = objects.take(plain(line))
         shown = objects.shown
+        for row in rows or ():
+            self._name_split(row, self._split_of_object)
         if rows is None:
             self._timeline.add(objects.close(), seconds, shown, "stdout")
             return False
@@ -386,8 +397,9 @@ class LineMetrics(AbstractSource):
 
     def _row_of(self, line: str) -> Row | None:
         as_printed = line
-        line = without_reprs(line)
+        line = without_reprs(_without_ordered(line) if "OrderedDict(" in line else line)
         if "{" in line and (row := self._structured(line)) is not None:
+            row.by_value = row.by_value or line != as_printed
             return row
         if self._begins_an_object(line):
             return None
@@ -428,12 +440,15 @@ class LineMetrics(AbstractSource):
     def _structured(self, line: str) -> Row | None:
         if len(line) > LONGEST_STRUCTURED_LINE:
             return None
-        from isorun.sources.objects import read_structured  # noqa: PLC0415  most trainings print no object
+        from isorun.sources.objects import OF_ONE_EXAMPLE, read_structured  # noqa: PLC0415  most trainings print none
 
         row = read_structured(line)
-        if row is None or not (row.values or row.has_clock or row.doubtful):
+        if row is None:
             return None
+        if not (row.values or row.has_clock or row.doubtful):
+            return row if any(item.why == OF_ONE_EXAMPLE for item in row.left_out) else None
         before = line[: line.find("{")]
+        self._name_split(row, split_in(message_of(before)))
         if not row.has_clock and before.strip():
             message = message_of(self._shortened(before))
             around = read_text(message)
@@ -443,6 +458,25 @@ class LineMetrics(AbstractSource):
             row.numbers += around.numbers
             row.settle()
         return row
+
+    def _name_split(self, row: Row, told: str) -> None:
+        """Give the values of an object the split of the data that it says itself, or that what is before it does.
+
+        Names that say it stay, and so do all where one of them does: then the others are told apart from it by that.
+        """
+        split = row.split or told or self._heading or self._section.split
+        if not split or any(has_split(value.name) for value in row.values):
+            return
+        row.split = split
+        row.values = [
+            value if keeps_no_prefix(value.name) else value._replace(name=f"{split}_{value.name}")
+            for value in row.values
+        ]
+        row.places = {
+            name if name in _CLOCK_PLACES or keeps_no_prefix(name) else f"{split}_{name}": place
+            for name, place in row.places.items()
+        }
+        row.final = row.final or split == "test"
 
     def _read_around(self, line: str, seconds: float) -> None:
         """A line that has no metric in it may still head a table or a block ("Test Error:"), or end one."""
@@ -480,7 +514,14 @@ def _is_known_by(shown: str) -> bool:
 
 def _may_begin_an_object(line: str) -> bool:
     """Whether an object may begin in this line that does not end in it; cheap."""
-    return line.rstrip()[-1:] in ("{", "[", ",") and ("{" in line or line.strip() == "[")
+    opens = "{" in line or line.strip() == "[" or "OrderedDict([" in line
+    return opens and line.rstrip()[-1:] in ("{", "[", ",", "(")
+
+
+def _without_ordered(line: str) -> str:
+    from isorun.sources.objects import without_ordered  # noqa: PLC0415  most trainings print no object
+
+    return without_ordered(line)
 
 
 def _cut_off_in(line: str) -> Row | None:
