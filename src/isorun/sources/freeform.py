@@ -95,7 +95,7 @@ _PERCENT_UNIT = re.compile(r"(?<!\s)\s*[(\[]\s*(?:%|in %|percent)\s*[)\]]\s*$")
 _BREAK = re.compile(r"[,;|(){}\[\]\"'<>│┃┆•·*#\t!?]|\s[-–—]+\s|^[-–—]+\s|[:=]|\s{2,}|\.\s|[━─█▏▎▍▌▋▊▉╸╺]+|\.{4,}")
 _STOP_WORDS = word_set(
     """with at of the is was got reached and to in on for from by after before than over improved decreased increased
-    saved saving until since per into achieved had has"""
+    saved saving until since per into achieved had has across among within during"""
 )
 # "std of acc: 0.02", "gap between train and val acc: 0.1": said of a metric, and none of its values.
 _SAID_OF_IT = re.compile(
@@ -118,6 +118,8 @@ _WHY_OPTION = "it may be an option of a command"
 _WORD = re.compile(r"[^\W\d_]\w*")
 # "LOC: precision: 92%", "PGD: acc 0.4", "Random Forest: accuracy=0.9": of which class, attack or model the values are.
 _WHOSE = re.compile(r"\s*(?P<label>[A-Za-z][A-Za-z+/._-]*(?: [A-Za-z][A-Za-z+/._-]*){0,2}) ?:\s+(?=[A-Za-z])")
+# "4_Default_Xgboost logloss 0.4", "Theta(2) MAE: 0.9": a name with a number or settings in it.
+_NUMBERED_MODEL = re.compile(r"\s*(?P<label>\d{1,4}_[A-Za-z]\w{0,60}|[A-Z]\w{0,40}\([^()]{0,60}\)) ++(?=[A-Za-z])")
 _OF_THE_WHOLE = word_set(
     """final best last latest new current average averaged avg mean median overall total sum epoch epochs step steps
     iter iteration iterations round batch batches fold folds run runs"""
@@ -234,6 +236,8 @@ def _named(text: str, split: str) -> Label:
 
 def _whose(line: str) -> str:
     """Of whom or what the values of a line are, as the words before the first colon say; "" for most lines."""
+    if (model := _NUMBERED_MODEL.match(line)) is not None:
+        return model["label"]
     found = _WHOSE.match(line) if ":" in line else None
     words = re.split(r"[\s_./-]+", found["label"].lower()) if found is not None else []
     if found is None or _OF_NOBODY.issuperset(words):
@@ -314,11 +318,13 @@ _MOST_BEFORE_GROUPS = 3
 _IN_SUM = "its number is part of a sum"
 _IN_WORD = "its number is part of a word"
 _WIDTHS = frozenset(["4", "8", "16", "32", "64"])
+_WHOSE_SPLIT = "its line names several splits of the data, and does not say whose it is"
 _SEVERAL = "several numbers follow its name"
 _NUMBERED = re.compile(rf"\s?[:=]\s*{_DIGITS}")  # "loss 2: 0.5": which loss, not how much
 _DECIMAL_COMMA = re.compile(r",\d+(?![\d.,])")
 _TOP_IN_NAME = re.compile(r"(?<=\b[Tt]op) (?=\d{1,3}(?: [A-Za-z]|[:=]))")  # "Test top 5 accuracy: 98.4%": 5 is no value
-_RANGE_IN_NAME = re.compile(r"(?P<start>@\s?[\d.]+):(?=[\d.]+)")
+# "mAP@.5:.95"; in "ndcg@10:0.25" and "recall@0.5:0.93" the value begins behind the colon.
+_RANGE_IN_NAME = re.compile(r"(?P<start>@\s?0?\.\d+):(?=0?\.95\b|0?\.\d+\s*[:=|]|0?\.\d+\s+[\d.])")
 _BRACKETS_IN_NAME = re.compile(
     r"(?<=[A-Za-z])(?:@\[\s*(?:IoU=)?(?P<limits>[\d.]+(?:\s?[:-]\s?[\d.]+)?)|\[(?P<range>0?\.\d+[:-]0?\.\d+))\s*\]",
     re.IGNORECASE,
@@ -371,10 +377,12 @@ class _Reader:
         self._after_sum = False
         self._is_part = False
         self._unread: list[MetricValue] = []
+        self._splits_before: set[str] = set()
+        self._went_back = False
 
     def take(self, token: re.Match[str], label: Label) -> None:
-        if label.split:
-            self._split = label.split
+        if label.split and label.split != self._split:
+            self._enter_split(label.split)
         after_value, self._last_was_value = self._last_was_value, False
         kind = token.lastgroup
         if label.unread and kind in {"number", "percent"}:
@@ -388,6 +396,15 @@ class _Reader:
             self._take_average(token, after_value)
         elif kind != "junk" and label.role is not Role.NOTHING and (kind == "percent" or not label.only_percent):
             self._take_number(token, label)
+
+    def _enter_split(self, split: str) -> None:
+        """The line speaks of another split from here on; of one that it has left before, it is not clear for how long.
+
+        "(train)0.8s + (eval)0.4s: train loss = 0.5, recall = 0.2": whose recall it is the line does not say.
+        """
+        self._went_back = split in self._splits_before
+        self._splits_before |= {self._split, split} - {""}
+        self._split = split
 
     def finished(self) -> Row:
         row = self._row
@@ -480,7 +497,11 @@ class _Reader:
             self._row.by_value = True
             self._row.left_out.append(LeftOut(self._prefixed(label.name), "it may be how wide numbers are"))
             return
-        if why := self._is_not_the_value(token, label, written, whole=whole):
+        why = self._is_not_the_value(token, label, written, whole=whole)
+        if self._went_back and not (why or label.split or has_split(label.name) or keeps_no_prefix(label.name)):
+            self._row.left_out += [LeftOut(label.name, _WHOSE_SPLIT)] if label.role is Role.METRIC else []
+            return
+        if why:
             self._row.left_out.append(LeftOut(self._prefixed(label.name), why))
             return
         value = fraction_of(written) if is_percent else float(written)
@@ -554,7 +575,10 @@ _METRIC = (
     r"(?P<metric>accuracy|acc|loss|error|precision|recall|f1|perplexity|ppl|auc|auroc|rmse|mse|mae|mape|rmsle|nll|r2|map"
     r"|miou|iou|dice|bleu|wer|cer|psnr|ssim|fid|ece|rae|rse)"
 )
-_VALUE = r"(?P<value>[-+]?[\d.]+(?:[eE][-+]?\d+)?\s?%?|nan|inf)\s*+(?:\.\s*+)?$"
+_VALUE = (
+    r"(?P<value>[-+]?[\d.]+(?:[eE][-+]?\d+)?\s?%?|nan|inf)\s*+"
+    r"(?:(?:±|\+/?-)\s*+[\d.]+(?:[eE][-+]?\d+)?\s?%?\s*+)?(?:\.\s*+)?$"
+)
 _CLASS = re.compile(
     rf"^\s*{_METRIC} (?:(?:for|of) class\s*+(?::\s*+)?|of\s+)(?P<class>\w[\w\-]*)\s*(?:is|:|=)\s*{_VALUE}",
     re.IGNORECASE,
@@ -566,7 +590,7 @@ _COCO = re.compile(
 )
 _COCO_TYPE = re.compile(r"(?:IoU metric: |Evaluate annotation type \*)(?P<type>\w{1,20})\b")
 _ABOUT = re.compile(
-    rf"^\s*(?P<before>[\w -]{{0,40}}?\(?)\b{_METRIC}\)?(?:[ -]+score)? (?:of|on|for|over)\b(?P<about>[^:=]*)"
+    rf"^\s*(?P<before>[\w -]{{0,40}}?\(?)\b{_METRIC}\)?(?:[ -]+score)? (?:of|on|for|over|across|in)\b(?P<about>[^:=]*)"
     rf"(?:[:=]|\bis\b)\s*{_VALUE}",
     re.IGNORECASE,
 )
@@ -583,7 +607,7 @@ _ESTIMATE = re.compile(rf"(?<![\d.,])(?P<value>[-+]?[\d.]+) {_METRIC} estimate b
 
 
 _MAY_BE_A_SENTENCE = re.compile(
-    r" (?:of|on|for) |maxDets|(?:step|iter|iteration|epoch|round|episode) #?\d+ ?(?:[:=]| is)"
+    r" (?:of|on|for|over|across|in) |maxDets|(?:step|iter|iteration|epoch|round|episode) #?\d+ ?(?:[:=]| is)"
 )
 
 
