@@ -104,8 +104,9 @@ _SAID_OF_IT = re.compile(
     re.IGNORECASE,
 )
 _OPTION = re.compile(r"(?<!\S)--[A-Za-z][\w-]*$")  # "--loss 0.3": what a command was given
-# All that stands before the number of a line, where that is words alone: print("Robust accuracy", 0.4).
-_PHRASE = re.compile(r"[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,3} +$")
+# Words alone, which are all that stands before a number of a line or between two of its commas or bars:
+# print("Robust accuracy", 0.4), "Epoch 1, regression loss 3.5, classification loss 4.1".
+_PHRASE = re.compile(r"(?:\s*[,;|]\s*)?[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,3} +$")
 _MAY_BE_OPTION = re.compile(r"(?<!\S)-[A-Za-z]\w*$")  # "-loss 0.3": so it may be, or an item of a list
 # "baseline accuracy 0.8", "the paper reports accuracy 0.96", "target accuracy 0.95": words that no name keeps.
 _OF_ANOTHER = re.compile(
@@ -669,13 +670,17 @@ def _read_at_a_step(line: str) -> Row | None:
 _CATBOOST = re.compile(r"\s*(?P<round>\d{1,9}):\t(?=(?:learn|test): )")
 _CATBOOST_VALUE = re.compile(r"(?P<name>learn|test\d*|best): (?P<value>\S+)")
 _CATBOOST_TIMES = "total: "
+# "engine_capacity, bin=24 score 888794.2": how good a split of a tree is, and not the model.
+_CATBOOST_SPLIT = re.compile(r".{0,300}\b(?:bin|border|value)=\S{1,40} score [\d.]+(?:e[-+]?\d+)?\s*$")
 
 
 def read_catboost(line: str) -> Row | None:
     r"""The values of one round of CatBoost ("0:\tlearn: 0.90\ttest: 0.94\tbest: 0.94 (0)\ttotal: 52.7ms"), or None.
 
-    They have the name of a split, and which metric it is is not said.
+    They have the name of a split, and which metric it is is not said. What it tells of the trees gives nothing.
     """
+    if "score " in line and _CATBOOST_SPLIT.match(line):
+        return Row()
     found = _CATBOOST.match(line)
     if found is None:
         return None

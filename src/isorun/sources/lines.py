@@ -414,7 +414,7 @@ class LineMetrics(AbstractSource):
             return Row(left_out=left_out)
         if lists_settings(line):
             return None
-        if ":\t" in line and (row := read_catboost(line)) is not None:
+        if (":\t" in line or "=" in line) and (row := read_catboost(line)) is not None:
             return row
         if (self._tables.open or may_head_a_table(line)) and (row := self._tables.read(line)) is not None:
             return row

@@ -55,6 +55,7 @@ _AFTER_TRAINING = frozenset(["eval", "test", "final"])
 _NO_VALUE = frozenset(["", "-", "--", "---", "—", "–", "n/a", "na", "none", "null", "...", "…", ".", "?", "x"])
 _IMPORT = re.compile(r"^\s*(?:from \S+ )?import \S")
 _STARTS_WITH_A_DIGIT = re.compile(r"(?<![\w.])[-+.]?\d")
+_NUMBER_FIRST = re.compile(r"[-+]?\.?\d[\d.]*,?\s")  # "Epoch     0, train loss 1.57": a value, and no name of a column
 _MARKS = "*†‡"
 _DOES_NOT_FIT = "a row of its table does not fit the heading"
 _NAME_IS_CUT = "its name in the heading is cut off"
@@ -252,7 +253,8 @@ class Tables:
     def _class_line(self, line: str) -> Row | None:
         """The row "all" of a table of classes; its heading ends in a bar ("classes top1_acc: 100% ━━━")."""
         if "lass" in line and (heading := _CLASSES.match(line)):
-            self._classes = ["class", *_grouped(heading["names"].split())]
+            names = (heading["names"] or heading["bare"]).replace(":", "-")
+            self._classes = ["class", *_grouped(names.split())]
             return Row(table=True)
         cells = line.split() if self._classes else []
         if cells[:1] != ["all"]:
@@ -305,7 +307,11 @@ def _texts(line: str) -> list[str]:
     return [cell.text for cell in (_boxed_cells(line) if _BORDER.search(line) else _phrases(line))]
 
 
-_CLASSES = re.compile(r"^\s*class(?:es)?\s+(?P<names>[^:]*):", re.IGNORECASE)
+_CLASSES = re.compile(
+    r"^\s*class(?:es)?\s+(?P<names>(?:[^:]|:(?=\.?\d))*+):"
+    r"|^\s*class(?:es)?\s+(?P<bare>images\s[^:=|]*)$",
+    re.IGNORECASE,
+)
 
 
 def _grouped(words: list[str]) -> list[str]:
@@ -351,7 +357,7 @@ def _heading_from(cells: list[_Cell], *, boxed: bool, delimiter: str = "", only_
     if (
         at < 0
         or len([text for text in texts if text]) < 2
-        or any(read_number(text.strip("[]()")) is not None for text in texts)
+        or any(read_number(text.strip("[]()")) is not None or _NUMBER_FIRST.match(text) for text in texts)
     ):
         return None
     if only_words and not (at == 0 and lowered[0] == "epoch" and all(_COLUMN.match(text) for text in texts)):
