@@ -589,7 +589,9 @@ _COCO = re.compile(
     r"^\s*Average (?:Precision|Recall)\s+\((?P<metric>AP|AR)\) @\[ IoU=(?P<iou>[\d.:]+)\s*\| area=\s*(?P<area>\w+)\s*"
     r"\| maxDets=\s*(?P<most>\d+)\s*\] = (?P<value>-?[\d.]+)\s*$"
 )
-_COCO_TYPE = re.compile(r"(?:IoU metric: |Evaluate annotation type \*)(?P<type>\w{1,20})\b")
+_COCO_TYPE = re.compile(
+    r"(?:IoU metric: |Evaluate annotation type \*|.{0,200}\bEvaluation results for )(?P<type>\w{1,20})\b"
+)
 _ABOUT = re.compile(
     rf"^\s*(?P<before>[\w -]{{0,40}}?\(?)\b{_METRIC}\)?(?:[ -]+score)? (?:of|on|for|over|across|in)\b(?P<about>[^:=]*)"
     rf"(?:[:=]|\bis\b)\s*{_VALUE}",
@@ -619,7 +621,7 @@ def may_be_a_sentence(line: str) -> bool:
 
 def evaluated_by(line: str) -> str:
     """What a line says that pycocotools evaluates by from here on ("bbox", "segm"); "" for any other line."""
-    found = _COCO_TYPE.match(line)
+    found = _COCO_TYPE.match(line) if "valuat" in line or "IoU" in line else None
     return "" if found is None else found["type"].lower()
 
 

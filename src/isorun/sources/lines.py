@@ -210,7 +210,9 @@ class LineMetrics(AbstractSource):
             and _DIGIT.search(line)
             and not self._tables.names_a_split(plain(line[:LONGEST_LINE]))
         ):
-            self._timeline.add(self._tables.unread(), seconds, line, "stdout")
+            self._timeline.add(self._tables.first_row(plain(line[:LONGEST_LINE])), seconds, line, "stdout")
+        elif self._tables.has_lone_row:
+            self._end_lone_row(plain(line[:LONGEST_LINE]), seconds)
         if not is_text(line):
             return
         if self._ranks.on_every_line and line.strip():
@@ -231,6 +233,11 @@ class LineMetrics(AbstractSource):
             if shape and len(line) <= LONGEST_TEMPLATE and _DIGIT.search(line):
                 self._learn(line, shape, None)
 
+    def _end_lone_row(self, line: str, seconds: float) -> None:
+        """Take the only row of a table if this line ends it."""
+        if (row := self._tables.after_lone_row(line, self._evaluated)) is not None:
+            self._timeline.add(row, seconds, row.lines, "stdout")
+
     def finish(
         self,
         working_folder: Path | None = None,  # noqa: ARG002 - nothing here is read from files
@@ -241,6 +248,8 @@ class LineMetrics(AbstractSource):
         """All metrics of the run. A last line that may be half of one was never fed."""
         said = () if self._patterns is None else self._patterns.notes()
         self._read_wrapped(0.0)
+        if self._tables.has_lone_row:
+            self._end_lone_row("", 0.0)
         if self._blocks is not None:
             self._is_of_a_block("", 0.0)
         if not self._timeline.has_begun:  # a line of settings and results may be all that is printed
