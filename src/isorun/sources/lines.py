@@ -205,14 +205,7 @@ class LineMetrics(AbstractSource):
             return
         if (self._blocks is not None or line.startswith("Result for ")) and self._is_of_a_block(plain(line), seconds):
             return
-        if (
-            self._tables.has_unread
-            and _DIGIT.search(line)
-            and not self._tables.names_a_split(plain(line[:LONGEST_LINE]))
-        ):
-            self._timeline.add(self._tables.first_row(plain(line[:LONGEST_LINE])), seconds, line, "stdout")
-        elif self._tables.has_lone_row:
-            self._end_lone_row(plain(line[:LONGEST_LINE]), seconds)
+        self._follow_table(line, seconds)
         if not is_text(line):
             return
         if self._ranks.on_every_line and line.strip():
@@ -232,6 +225,14 @@ class LineMetrics(AbstractSource):
             self._tables.remember(line[:LONGEST_LINE])
             if shape and len(line) <= LONGEST_TEMPLATE and _DIGIT.search(line):
                 self._learn(line, shape, None)
+
+    def _follow_table(self, line: str, seconds: float) -> None:
+        """Look whether a line is the first row of a table without epochs, or ends one that had a single row."""
+        tables = self._tables
+        if tables.has_unread and _DIGIT.search(line) and not tables.names_a_split(plain(line[:LONGEST_LINE])):
+            self._timeline.add(tables.first_row(plain(line[:LONGEST_LINE])), seconds, line, "stdout")
+        elif tables.has_lone_row:
+            self._end_lone_row(plain(line[:LONGEST_LINE]), seconds)
 
     def _end_lone_row(self, line: str, seconds: float) -> None:
         """Take the only row of a table if this line ends it."""

@@ -120,8 +120,8 @@ _NEVER_ALONE: Final = word_set(
     images example examples num n rank device devices cuda node world params parameters count counter total line data
     worker workers thread threads updates checkpoint checkpoints reader beam momentum decay dropout beta betas beta1
     beta2 eps epsilon gamma alpha warmup hidden layer layers dim heads width height depth kernel stride padding classes
-    channels length args exit code status job run runs trial trials fold folds v num_workers temperature stage level index
-    idx id year day month tol max instances observations skipped"""
+    channels length args exit code status job run runs trial trials fold folds v num_workers temperature stage level
+    index idx id year day month tol max instances observations skipped"""
 )
 _OF_SETTINGS: Final = frozenset(
     ["optim", "optimizer", "scheduler", "config", "cfg", "args", "hparams", "hyperparameters"]
