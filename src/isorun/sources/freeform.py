@@ -74,8 +74,8 @@ __all__ = [
     "read_text",
 ]
 
-# "max_epoch: 50" and "of max_iter: 4" tell how long it will go on, not where it is.
-_NO_LIMIT = r"(?<!max[_ -])(?<!num[_ -])(?<!total[_ -])(?<!\bn_)"
+# "max_epoch: 50", "of max_iter: 4" and "start_epoch: 0" tell how long it will go on or went, not where it is.
+_NO_LIMIT = r"(?<!max[_ -])(?<!num[_ -])(?<!total[_ -])(?<!\bn_)(?<!start_)(?<!begin_)(?<!initial_)(?<!warmup_)"
 _EPOCH = re.compile(rf"(?:^|[^a-z]){_NO_LIMIT}(?:epoch|ep)(?:\s*\([a-z]+\))?[\s:=#\[('\"]*$")
 _EPOCHS = re.compile(r"(?:^|[^a-z])epochs?\s*:?\s*$")
 _STEP = re.compile(
@@ -119,6 +119,10 @@ _WHY_OPTION = "it may be an option of a command"
 _WORD = re.compile(r"[^\W\d_]\w*")
 # "LOC: precision: 92%", "PGD: acc 0.4", "Random Forest: accuracy=0.9": of which class, attack or model the values are.
 _WHOSE = re.compile(r"\s*(?P<label>[A-Za-z][A-Za-z+/._-]*(?: [A-Za-z][A-Za-z+/._-]*){0,2}) ?:\s+(?=[A-Za-z])")
+# "Macro avg in dev dataset: precision: 0.9": over classes, as "precision (macro)" is.
+_AVERAGE_OF = re.compile(
+    r"\s*(?P<average>macro|micro|weighted)[ -](?:avg|averaged?)\b[^:=\d]{0,40}:\s+(?=[A-Za-z])", re.IGNORECASE
+)
 # "4_Default_Xgboost logloss 0.4", "Theta(2) MAE: 0.9": a name with a number or settings in it.
 _NUMBERED_MODEL = re.compile(r"\s*(?P<label>\d{1,4}_[A-Za-z]\w{0,60}|[A-Z]\w{0,40}\([^()]{0,60}\)) ++(?=[A-Za-z])")
 _OF_THE_WHOLE = word_set(
@@ -379,6 +383,8 @@ class _Reader:
         self._is_part = False
         self._unread: list[MetricValue] = []
         self._splits_before: set[str] = set()
+        average = _AVERAGE_OF.match(line)
+        self._average = "" if average is None else average["average"].lower()
         self._went_back = False
 
     def take(self, token: re.Match[str], label: Label) -> None:
@@ -543,6 +549,7 @@ class _Reader:
 
     def _prefixed(self, name: str) -> str:
         name = f"{name}[{self._row.layer}]" if self._row.layer else name
+        name = f"{name}_{self._average}" if self._average and self._average not in name else name
         if not self._split or keeps_no_prefix(name) or has_split(name):
             return name
         return f"{self._split}_{name}"

@@ -53,6 +53,7 @@ from isorun.sources.settings import (
     is_an_aim,
     lists_settings,
     names_settings,
+    says_it_was_set,
 )
 from isorun.sources.tables import Tables, may_head_a_table
 from isorun.sources.timeline import BESIDE_SETTINGS, SEVERAL_PROCESSES, Ranks, Timeline
@@ -387,7 +388,7 @@ class LineMetrics(AbstractSource):
     def _hold(self, row: Row, seconds: float, line: str) -> None:
         row.values = [value for value in row.values if not is_an_aim(value.name)]
         row.by_value = True  # the same line within the training says what came out
-        if len(self._held) < MOST_HELD:
+        if len(self._held) < MOST_HELD and not says_it_was_set(line):
             self._held.append((row, seconds, line))
         left_out = [LeftOut(value.name, BESIDE_SETTINGS) for value in row.values if is_metric(value.name)]
         self._timeline.add(Row(left_out=left_out), seconds, line, "stdout")
