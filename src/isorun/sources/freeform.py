@@ -117,6 +117,8 @@ _OF_ANOTHER = re.compile(
 _WHY_OF_ANOTHER = "it may be said of something else than this training"
 _WHY_OPTION = "it may be an option of a command"
 _WORD = re.compile(r"[^\W\d_]\w*")
+# "Step    100: eval          Accuracy |  0.85": a name between the step and a bar.
+_BEFORE_A_BAR = re.compile(r":\s+(?P<name>[A-Za-z][\w-]*(?:\s+[A-Za-z][\w-]*){0,3})\s*\|\s*$")
 # "LOC: precision: 92%", "PGD: acc 0.4", "Random Forest: accuracy=0.9": of which class, attack or model the values are.
 _WHOSE = re.compile(r"\s*(?P<label>[A-Za-z][A-Za-z+/._-]*(?: [A-Za-z][A-Za-z+/._-]*){0,2}) ?:\s+(?=[A-Za-z])")
 # "Macro avg in dev dataset: precision: 0.9": over classes, as "precision (macro)" is.
@@ -132,6 +134,9 @@ _OF_THE_WHOLE = word_set(
 _OF_NOBODY = _OF_THE_WHOLE | word_set(
     """result results metric metrics summary score scores report performance stats statistics status progress info log
     logs note output evaluation trained model network the done finished complete completed time"""
+)
+_ARTICLES = word_set(
+    "the a an its our my this that your with we i achieves achieved reaches gives shows mean average avg"
 )
 _MOST_WORDS = 4
 _WHOLE_BAR = 100
@@ -182,6 +187,8 @@ def label_of(text: str) -> Label:
     """What the text says about the number that follows it."""
     if "poch" in text:
         text = _OVER_EPOCH.sub("", text)
+    if "|" in text and (found := _BEFORE_A_BAR.match(text)) is not None:
+        text = f" {' '.join(found['name'].split())}: "
     lowered = text.lower()
     split = split_in(lowered)
     stripped = lowered.strip()
@@ -319,6 +326,7 @@ _SUM = re.compile(r"\s*[-+*]\s*[A-Za-z_]\w*\s*=")
 _SUM_WITH_RESULT = re.compile(r"\s?[+*×]\s?\d[\d.]*\s?=\s?[-\d]")  # "DECODE: 96+964 = 1002"
 # "loss = 0.5 * mse", "loss = 0.3 + 0.5": how it is computed. Behind a colon boosters print a mean + deviation.
 _FORMULA = re.compile(r"\s?(?:[*×]\s?[A-Za-z_]|\+\s?[\d.])")
+_PERCENT_BEHIND = re.compile(r"\s?(?:±|\+/?-)\s?\d[\d.]*\s?%")  # "97.94+-0.14%": its unit is that of the deviation
 _MOST_BEFORE_GROUPS = 3
 _IN_SUM = "its number is part of a sum"
 _IN_WORD = "its number is part of a word"
@@ -492,7 +500,8 @@ class _Reader:
             self._row.doubtful.append(MetricValue(label.split, value, "split: value", token["percent"] is not None))
 
     def _take_value(self, token: re.Match[str], label: Label, written: str) -> None:
-        is_percent = token["percent"] is not None or label.percent
+        behind = _PERCENT_BEHIND.match(self._line, token.end()) is not None
+        is_percent = token["percent"] is not None or label.percent or behind
         whole = written.lstrip("+-").isdigit() and not is_percent
         if whole and (label.name.endswith(("error", "errors")) or (label.tight and label.role is Role.DOUBTFUL)):
             return
@@ -641,8 +650,7 @@ def read_sentence(line: str, *, evaluated: str = "") -> Row | None:
         name = f"{found['metric'].lower()}[{found['class']}]"
     elif (found := _ABOUT.match(line)) is not None and not _SAID_OF_IT.search(found["before"]):
         split = split_in(found["before"]) or split_in(found["about"])
-        top = _TOP.search(found["before"])
-        name = "_".join(filter(None, [split, top and top[0].strip().lower(), found["metric"].lower()]))
+        name = "_".join(filter(None, [split, *_what_kind_of(found["before"]), found["metric"].lower()]))
     elif (found := _ESTIMATE.search(line)) is not None:
         name = found["metric"].lower()
     else:
@@ -657,6 +665,16 @@ def read_sentence(line: str, *, evaluated: str = "") -> Row | None:
     values = [MetricValue(name, value, "sentence" + ("%" if is_percent else ""), is_percent)]
     epoch = _EPOCH_TOLD.search(line, 0, found.start("value"))
     return Row(values, epoch=float(epoch[1]) if epoch else None, final="test" in name)
+
+
+def _what_kind_of(before: str) -> list[str]:
+    """The words right before a metric in a sentence that belong to its name: "Adversarial accuracy on test set: 0.9"."""
+    if (top := _TOP.search(before)) is not None:
+        return [top[0].strip().lower()]
+    if before.endswith("("):  # "The mean squared error (MSE) on test set"
+        return []
+    words = [word.lower() for word in _words(_BREAK.split(before.rstrip())[-1], separated=True)]
+    return [word for word in words if word not in SPLITS and word not in _OF_NOBODY and word not in _ARTICLES]
 
 
 def _read_at_a_step(line: str) -> Row | None:
@@ -711,15 +729,20 @@ _LONGEST_SECTION = 60
 _OF_AN_EPOCH = re.compile(r"\bepoch\b\W{0,3}\d{1,9}(?:\s?/\s?\d{1,9})?", re.IGNORECASE)
 
 
+_COUNTED_STEP = re.compile(r"\bstep \d{1,9}/(\d{1,9})\b")
+
+
 class SplitSection:
     """The split of the data that a line by itself named ("Validation", "=== Test set ==="), for the lines below it.
 
     It may name its epoch too ("[val] epoch: 1/15"). It ends with the next heading, where the next epoch or step begins,
-    and where lines are no longer indented.
+    and where lines are no longer indented. Steps of its own, counted to another number than those of the training, are
+    part of it ("Eval begin...", then "step 35/35" within an epoch of 197 steps).
     """
 
     def __init__(self) -> None:
         self.split = ""
+        self._total = self._total_of_training = 0
         self._lines = 0
         self._is_indented = False
 
@@ -728,6 +751,17 @@ class SplitSection:
         """Whether the heading itself is over."""
         return self._lines > 0
 
+    def has_step(self, line: str) -> bool:
+        """Whether a line within an epoch is of a step of the section itself."""
+        counted = _COUNTED_STEP.search(line)
+        total = 0 if counted is None else int(counted[1])
+        if not self.split or self._lines == 0:
+            self._total_of_training = total or self._total_of_training
+            return False
+        if self._lines == 1 and total not in (0, self._total_of_training) and self._total_of_training:
+            self._total = total
+        return 0 < total == self._total
+
     def end(self) -> None:
         """The lines that follow are of no section."""
         self.split = ""
@@ -735,7 +769,7 @@ class SplitSection:
     def follow(self, line: str) -> None:
         """Look whether a line begins a section or ends one."""
         if (named := _split_alone_in(line)) is not None:
-            self.split, self._lines = ("" if named == "train" else named), 0
+            self.split, self._lines, self._total = ("" if named == "train" else named), 0, 0
         elif self.split and line.strip():
             self._lines += 1
             is_indented = line[:1] in " \t"

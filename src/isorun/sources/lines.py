@@ -443,6 +443,9 @@ class LineMetrics(AbstractSource):
     def _of_text(self, message: str, split: str) -> Row:
         """The row of a free-form line; a section of a split ends where the training goes on."""
         row = read_text(message, split=split, epochs_are_named=self._epochs_are_named)
+        in_epoch = row.step is not None and row.epoch is None and self._epochs_are_named
+        if in_epoch and "step " in message and self._section.has_step(message):
+            return row
         if row.has_clock and self._section.has_lines and split == self._section.split != "":
             self._section.end()
             return read_text(message, epochs_are_named=self._epochs_are_named)

@@ -315,13 +315,16 @@ _WRAPPED = re.compile(
     rf"(?:np\.\w+|(?:torch\.)?tensor|tf\.Tensor|array|(?:Device)?Array)\(\s*(?P<number>{SHOWN_NUMBER})"
     r"(?:,[^()]{0,200}(?:\([^()]{0,100}\)[^()]{0,200}){0,3})?\)"
 )
+_ALONE_IN_BRACKETS = re.compile(rf"(?<=:)(\s*)\[(\s*(?=[-+\d.einaf]*[.nf]){SHOWN_NUMBER}\s*)\](?!\s*[\[\w])")
 _SHOWN_TENSOR = re.compile(rf"<tf\.Tensor:[^<>]{{0,200}}numpy=(?P<number>{SHOWN_NUMBER})>")
 
 
 def unwrapped(line: str) -> str:
-    """The line with "tensor(0.5, device='cuda:0')", "np.float64(0.5)" and the like written as 0.5."""
+    """The line with "tensor(0.5, device='cuda:0')", "np.float64(0.5)", "[0.5]" and the like written as 0.5."""
     if "ensor(" in line or "np." in line or "rray(" in line:
         line = _WRAPPED.sub(lambda found: found["number"], line)
+    if "]" in line:  # "loss is: [0.5]", an array of one number; all places stay
+        line = _ALONE_IN_BRACKETS.sub(r"\1 \2 ", line)
     if "<tf.Tensor" in line:
         line = _SHOWN_TENSOR.sub(lambda found: found["number"], line)
     return line
