@@ -105,8 +105,8 @@ _SAID_OF_IT = re.compile(
 )
 _OPTION = re.compile(r"(?<!\S)--[A-Za-z][\w-]*$")  # "--loss 0.3": what a command was given
 # Words alone, which are all that stands before a number of a line or between two of its commas or bars:
-# print("Robust accuracy", 0.4), "Epoch 1, regression loss 3.5, classification loss 4.1".
-_PHRASE = re.compile(r"(?:\s*[,;|]\s*)?[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,3} +$")
+# print("Robust accuracy", 0.4), "Step 1: generator loss 3.5, discriminator loss 4.1".
+_PHRASE = re.compile(r"(?:\s*[,;|:]\s*)?[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,3} +$")
 _MAY_BE_OPTION = re.compile(r"(?<!\S)-[A-Za-z]\w*$")  # "-loss 0.3": so it may be, or an item of a list
 # "baseline accuracy 0.8", "the paper reports accuracy 0.96", "target accuracy 0.95": words that no name keeps.
 _OF_ANOTHER = re.compile(
@@ -430,6 +430,7 @@ class _Reader:
             row.count, row.total, row.by_value = self._bar_percent, _WHOLE_BAR, True
         row.split = self._split
         row.label = _whose(self._line) if row.values else ""
+        row.by_value = row.by_value or any(map(str.isdigit, row.label))
         row.final = self._split == "test" or _says_final(self._line.lower())
         row.settle()
         row.doubtful += self._unread  # after it: these count in no company
@@ -668,7 +669,7 @@ def read_sentence(line: str, *, evaluated: str = "") -> Row | None:
 
 
 def _what_kind_of(before: str) -> list[str]:
-    """The words right before a metric in a sentence that belong to its name: "Adversarial accuracy on test set: 0.9"."""
+    """The words right before a metric in a sentence that belong to it: "Adversarial accuracy on test set: 0.9"."""
     if (top := _TOP.search(before)) is not None:
         return [top[0].strip().lower()]
     if before.endswith("("):  # "The mean squared error (MSE) on test set"

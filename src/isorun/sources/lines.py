@@ -23,6 +23,8 @@ from isorun.sources.freeform import (
 )
 from isorun.sources.messages import (
     UNREADABLE,
+    class_named_alone,
+    ends_a_part,
     is_text,
     message_of,
     number_in_front,
@@ -110,6 +112,7 @@ class LineMetrics(AbstractSource):
         self._last_split = ""
         self._section = SplitSection()
         self._evaluated = ""
+        self._class = ""
         self._split_of_object = ""
         self._cut_lines = 0
         self._epochs_are_named = False
@@ -167,7 +170,7 @@ class LineMetrics(AbstractSource):
         is_within = self._tables.is_waiting or any(
             one is not None and one.open for one in (self._objects, self._blocks)
         )
-        return bool(self._heading or self._section.split or self._looks_back or is_within)
+        return bool(self._heading or self._section.split or self._class or self._looks_back or is_within)
 
     def _learn(self, line: str, shape: bytes, row: Row | None) -> None:
         """Learn a shape when it is seen for the second time; what was printed once is not worth it."""
@@ -211,6 +214,8 @@ class LineMetrics(AbstractSource):
             return
         if self._ranks.on_every_line and line.strip():
             self._ranks.on_every_line = number_in_front(plain(line)) is not None
+        if self._follow_class(plain(line[:LONGEST_LINE])):
+            return
         self._section.follow(line)
         self._evaluated = evaluated_by(line) or self._evaluated
         if _is_promising(line):
@@ -226,6 +231,14 @@ class LineMetrics(AbstractSource):
             self._tables.remember(line[:LONGEST_LINE])
             if shape and len(line) <= LONGEST_TEMPLATE and _DIGIT.search(line):
                 self._learn(line, shape, None)
+
+    def _follow_class(self, line: str) -> bool:
+        """Note the class that the lines below are about, until one is empty or a rule; whether this line names it."""
+        if named := class_named_alone(line):
+            self._class = named
+        elif self._class and ends_a_part(line):
+            self._class = ""
+        return bool(named)
 
     def _follow_table(self, line: str, seconds: float) -> None:
         """Look whether a line is the first row of a table without epochs, or ends one that had a single row."""
@@ -314,6 +327,9 @@ class LineMetrics(AbstractSource):
             self._tell_apart(row, process)
         if not self._ranks.are_counts and (front := number_in_front(line)) is not None:
             self._take_behind_number(*front, row, seconds)
+        if self._class and not row.has_clock:
+            row.values = [value._replace(name=f"{value.name}[{self._class}]") for value in row.values]
+            row.by_value = True
         if self._holds_back(row, seconds, line):
             return row
         if self._looks_back:

@@ -392,6 +392,7 @@ def _take_words(row: Row, key: str, raw: Any) -> None:
         row.split = SPLITS[raw.lower()]
     elif key in _WHOSE_KEYS and 0 < len(raw) <= _LONGEST_LABEL:
         row.label = f"{row.label}/{raw}" if row.label else raw
+        row.by_value = row.by_value or any(map(str.isdigit, raw))  # other lines of this shape are of others
 
 
 def _leave_out_scores_of_one(row: Row) -> None:
