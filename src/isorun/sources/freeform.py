@@ -454,6 +454,7 @@ class _Reader:
             self._is_part = True  # "[CV 1/3; 2/6] score=0.9": a result for each, which no later one replaces
         else:
             self._row.count, self._row.total = count, total
+            self._row.by_value = self._row.by_value or not total  # "0/0" counts nothing, where "0/1" of its shape does
             self._row.places[COUNT], self._row.places[TOTAL] = (token.start(), token.end("count")), token.span("total")
 
     def _opens_with_epoch(self, token: re.Match[str], label: Label) -> bool:

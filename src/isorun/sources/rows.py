@@ -490,7 +490,7 @@ class Template:
         row = self.filled
         for name, (start, end) in self.clock:
             number = float(line[start:end])
-            if not math.isfinite(number):
+            if not math.isfinite(number) or (name is TOTAL and not number):  # "0/0" is no progress
                 return None
             if name is EPOCH:
                 row.epoch = number
