@@ -615,6 +615,7 @@ _ABOUT = re.compile(
     rf"(?:[:=]|\bis\b)\s*{_VALUE}",
     re.IGNORECASE,
 )
+_VALUE_WITHIN = re.compile(r"\bis\s+[-+]?\.?\d")
 # "Training loss (for 1 batch) at step 0: 2.1", "Cost after iteration 100: 0.6", "Loss step 10: 5.07"
 _AT_A_STEP = re.compile(
     r"^\s*(?P<name>[A-Za-z][A-Za-z_ /.-]{1,50}?)(?<! )\s*+(?:\([^()]{0,40}\)\s*+)?(?:(?:at|after|in|for)\s++)?"
@@ -650,7 +651,7 @@ def read_sentence(line: str, *, evaluated: str = "") -> Row | None:
         name = name if evaluated in ("", "bbox") else f"{evaluated}_{name}"
     elif (found := _CLASS.match(line)) is not None and found["class"].lower() not in _WHOLE:
         name = f"{found['metric'].lower()}[{found['class']}]"
-    elif (found := _ABOUT.match(line)) is not None and not _SAID_OF_IT.search(found["before"]):
+    elif (found := _about(line)) is not None:
         split = split_in(found["before"]) or split_in(found["about"])
         name = "_".join(filter(None, [split, *_what_kind_of(found["before"]), found["metric"].lower()]))
     elif (found := _ESTIMATE.search(line)) is not None:
@@ -667,6 +668,14 @@ def read_sentence(line: str, *, evaluated: str = "") -> Row | None:
     values = [MetricValue(name, value, "sentence" + ("%" if is_percent else ""), is_percent)]
     epoch = _EPOCH_TOLD.search(line, 0, found.start("value"))
     return Row(values, epoch=float(epoch[1]) if epoch else None, final="test" in name)
+
+
+def _about(line: str) -> re.Match[str] | None:
+    """A metric of something and its value; "MSE for 10 samples is 1.7 and RMSE is 1.3" ends in that of another one."""
+    found = _ABOUT.match(line)
+    if found is None or _SAID_OF_IT.search(found["before"]) or _VALUE_WITHIN.search(found["about"]):
+        return None
+    return found
 
 
 def _what_kind_of(before: str) -> list[str]:
