@@ -478,7 +478,6 @@ class LineMetrics(AbstractSource):
         if not (row.values or row.has_clock or row.doubtful):
             return row if any(item.why == OF_ONE_EXAMPLE for item in row.left_out) else None
         before = line[: line.find("{")]
-        self._name_split(row, split_in(message_of(before)))
         if not row.has_clock and before.strip():
             message = message_of(self._shortened(before))
             around = read_text(message)
@@ -487,6 +486,7 @@ class LineMetrics(AbstractSource):
             row.places.update({EPOCH: around.places[EPOCH]} if EPOCH in around.places else {})
             row.numbers += around.numbers
             row.settle()
+        self._name_split(row, split_in(message_of(before)))
         return row
 
     def _name_split(self, row: Row, told: str) -> None:
@@ -494,6 +494,8 @@ class LineMetrics(AbstractSource):
 
         Names that say it stay, and so do all where one of them does: then the others are told apart from it by that.
         """
+        if row.has_clock:
+            self._section.end()  # an epoch or a step of its own: the training goes on
         split = row.split or told or self._heading or self._section.split
         if not split or any(has_split(value.name) for value in row.values):
             return
