@@ -115,6 +115,13 @@ def test_what_was_learned_from_lines_of_one_shape_changes_nothing(data: st.DataO
         ["correct: 9/8", "correct: 5/8"],
         ["epoch 1e300 loss 0.5", "epoch 1e999 loss 0.5"],
         ["epoch 1 loss 0.5", "epoch  loss", "1  0.5", "2  0.4"],
+        [
+            "loss: 0.5: 100%|##| 0/0 [00:01<00:00]",
+            "loss: 0.5: 100%|##| 0/1 [00:01<00:00]",
+            "loss: 0.4: 100%|##| 0/0 [00:01<00:00]",
+        ],
+        ["Theta(2) MAE: 0.5", "Theta(3) MAE: 0.4"],
+        ["{'model': 'm1', 'acc': 0.5}", "{'model': 'm2', 'acc': 0.4}"],
     ],
 )
 def test_digits_that_are_part_of_a_name_or_of_a_decision_are_not_taken_for_others(lines: list[str]) -> None:

@@ -74,8 +74,8 @@ __all__ = [
     "read_text",
 ]
 
-# "max_epoch: 50" and "of max_iter: 4" tell how long it will go on, not where it is.
-_NO_LIMIT = r"(?<!max[_ -])(?<!num[_ -])(?<!total[_ -])(?<!\bn_)"
+# "max_epoch: 50", "of max_iter: 4" and "start_epoch: 0" tell how long it will go on or went, not where it is.
+_NO_LIMIT = r"(?<!max[_ -])(?<!num[_ -])(?<!total[_ -])(?<!\bn_)(?<!start_)(?<!begin_)(?<!initial_)(?<!warmup_)"
 _EPOCH = re.compile(rf"(?:^|[^a-z]){_NO_LIMIT}(?:epoch|ep)(?:\s*\([a-z]+\))?[\s:=#\[('\"]*$")
 _EPOCHS = re.compile(r"(?:^|[^a-z])epochs?\s*:?\s*$")
 _STEP = re.compile(
@@ -95,7 +95,7 @@ _PERCENT_UNIT = re.compile(r"(?<!\s)\s*[(\[]\s*(?:%|in %|percent)\s*[)\]]\s*$")
 _BREAK = re.compile(r"[,;|(){}\[\]\"'<>│┃┆•·*#\t!?]|\s[-–—]+\s|^[-–—]+\s|[:=]|\s{2,}|\.\s|[━─█▏▎▍▌▋▊▉╸╺]+|\.{4,}")
 _STOP_WORDS = word_set(
     """with at of the is was got reached and to in on for from by after before than over improved decreased increased
-    saved saving until since per into achieved had has"""
+    saved saving until since per into achieved had has across among within during"""
 )
 # "std of acc: 0.02", "gap between train and val acc: 0.1": said of a metric, and none of its values.
 _SAID_OF_IT = re.compile(
@@ -104,8 +104,9 @@ _SAID_OF_IT = re.compile(
     re.IGNORECASE,
 )
 _OPTION = re.compile(r"(?<!\S)--[A-Za-z][\w-]*$")  # "--loss 0.3": what a command was given
-# All that stands before the number of a line, where that is words alone: print("Robust accuracy", 0.4).
-_PHRASE = re.compile(r"[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,3} +$")
+# Words alone, which are all that stands before a number of a line or between two of its commas or bars:
+# print("Robust accuracy", 0.4), "Step 1: generator loss 3.5, discriminator loss 4.1".
+_PHRASE = re.compile(r"(?:\s*[,;|:]\s*)?[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,3} +$")
 _MAY_BE_OPTION = re.compile(r"(?<!\S)-[A-Za-z]\w*$")  # "-loss 0.3": so it may be, or an item of a list
 # "baseline accuracy 0.8", "the paper reports accuracy 0.96", "target accuracy 0.95": words that no name keeps.
 _OF_ANOTHER = re.compile(
@@ -116,8 +117,16 @@ _OF_ANOTHER = re.compile(
 _WHY_OF_ANOTHER = "it may be said of something else than this training"
 _WHY_OPTION = "it may be an option of a command"
 _WORD = re.compile(r"[^\W\d_]\w*")
+# "Step    100: eval          Accuracy |  0.85": a name between the step and a bar.
+_BEFORE_A_BAR = re.compile(r":\s+(?P<name>[A-Za-z][\w-]*(?:\s+[A-Za-z][\w-]*){0,3})\s*\|\s*$")
 # "LOC: precision: 92%", "PGD: acc 0.4", "Random Forest: accuracy=0.9": of which class, attack or model the values are.
 _WHOSE = re.compile(r"\s*(?P<label>[A-Za-z][A-Za-z+/._-]*(?: [A-Za-z][A-Za-z+/._-]*){0,2}) ?:\s+(?=[A-Za-z])")
+# "Macro avg in dev dataset: precision: 0.9": over classes, as "precision (macro)" is.
+_AVERAGE_OF = re.compile(
+    r"\s*(?P<average>macro|micro|weighted)[ -](?:avg|averaged?)\b[^:=\d]{0,40}:\s+(?=[A-Za-z])", re.IGNORECASE
+)
+# "4_Default_Xgboost logloss 0.4", "Theta(2) MAE: 0.9": a name with a number or settings in it.
+_NUMBERED_MODEL = re.compile(r"\s*(?P<label>\d{1,4}_[A-Za-z]\w{0,60}|[A-Z]\w{0,40}\([^()]{0,60}\)) ++(?=[A-Za-z])")
 _OF_THE_WHOLE = word_set(
     """final best last latest new current average averaged avg mean median overall total sum epoch epochs step steps
     iter iteration iterations round batch batches fold folds run runs"""
@@ -125,6 +134,9 @@ _OF_THE_WHOLE = word_set(
 _OF_NOBODY = _OF_THE_WHOLE | word_set(
     """result results metric metrics summary score scores report performance stats statistics status progress info log
     logs note output evaluation trained model network the done finished complete completed time"""
+)
+_ARTICLES = word_set(
+    "the a an its our my this that your with we i achieves achieved reaches gives shows mean average avg"
 )
 _MOST_WORDS = 4
 _WHOLE_BAR = 100
@@ -175,6 +187,8 @@ def label_of(text: str) -> Label:
     """What the text says about the number that follows it."""
     if "poch" in text:
         text = _OVER_EPOCH.sub("", text)
+    if "|" in text and (found := _BEFORE_A_BAR.match(text)) is not None:
+        text = f" {' '.join(found['name'].split())}: "
     lowered = text.lower()
     split = split_in(lowered)
     stripped = lowered.strip()
@@ -234,6 +248,8 @@ def _named(text: str, split: str) -> Label:
 
 def _whose(line: str) -> str:
     """Of whom or what the values of a line are, as the words before the first colon say; "" for most lines."""
+    if (model := _NUMBERED_MODEL.match(line)) is not None:
+        return model["label"]
     found = _WHOSE.match(line) if ":" in line else None
     words = re.split(r"[\s_./-]+", found["label"].lower()) if found is not None else []
     if found is None or _OF_NOBODY.issuperset(words):
@@ -310,15 +326,18 @@ _SUM = re.compile(r"\s*[-+*]\s*[A-Za-z_]\w*\s*=")
 _SUM_WITH_RESULT = re.compile(r"\s?[+*×]\s?\d[\d.]*\s?=\s?[-\d]")  # "DECODE: 96+964 = 1002"
 # "loss = 0.5 * mse", "loss = 0.3 + 0.5": how it is computed. Behind a colon boosters print a mean + deviation.
 _FORMULA = re.compile(r"\s?(?:[*×]\s?[A-Za-z_]|\+\s?[\d.])")
+_PERCENT_BEHIND = re.compile(r"\s?(?:±|\+/?-)\s?\d[\d.]*\s?%")  # "97.94+-0.14%": its unit is that of the deviation
 _MOST_BEFORE_GROUPS = 3
 _IN_SUM = "its number is part of a sum"
 _IN_WORD = "its number is part of a word"
 _WIDTHS = frozenset(["4", "8", "16", "32", "64"])
+_WHOSE_SPLIT = "its line names several splits of the data, and does not say whose it is"
 _SEVERAL = "several numbers follow its name"
 _NUMBERED = re.compile(rf"\s?[:=]\s*{_DIGITS}")  # "loss 2: 0.5": which loss, not how much
 _DECIMAL_COMMA = re.compile(r",\d+(?![\d.,])")
 _TOP_IN_NAME = re.compile(r"(?<=\b[Tt]op) (?=\d{1,3}(?: [A-Za-z]|[:=]))")  # "Test top 5 accuracy: 98.4%": 5 is no value
-_RANGE_IN_NAME = re.compile(r"(?P<start>@\s?[\d.]+):(?=[\d.]+)")
+# "mAP@.5:.95"; in "ndcg@10:0.25" and "recall@0.5:0.93" the value begins behind the colon.
+_RANGE_IN_NAME = re.compile(r"(?P<start>@\s?0?\.\d+):(?=0?\.95\b|0?\.\d+\s*[:=|]|0?\.\d+\s+[\d.])")
 _BRACKETS_IN_NAME = re.compile(
     r"(?<=[A-Za-z])(?:@\[\s*(?:IoU=)?(?P<limits>[\d.]+(?:\s?[:-]\s?[\d.]+)?)|\[(?P<range>0?\.\d+[:-]0?\.\d+))\s*\]",
     re.IGNORECASE,
@@ -371,10 +390,14 @@ class _Reader:
         self._after_sum = False
         self._is_part = False
         self._unread: list[MetricValue] = []
+        self._splits_before: set[str] = set()
+        average = _AVERAGE_OF.match(line)
+        self._average = "" if average is None else average["average"].lower()
+        self._went_back = False
 
     def take(self, token: re.Match[str], label: Label) -> None:
-        if label.split:
-            self._split = label.split
+        if label.split and label.split != self._split:
+            self._enter_split(label.split)
         after_value, self._last_was_value = self._last_was_value, False
         kind = token.lastgroup
         if label.unread and kind in {"number", "percent"}:
@@ -389,6 +412,15 @@ class _Reader:
         elif kind != "junk" and label.role is not Role.NOTHING and (kind == "percent" or not label.only_percent):
             self._take_number(token, label)
 
+    def _enter_split(self, split: str) -> None:
+        """The line speaks of another split from here on; of one that it has left before, it is not clear for how long.
+
+        "(train)0.8s + (eval)0.4s: train loss = 0.5, recall = 0.2": whose recall it is the line does not say.
+        """
+        self._went_back = split in self._splits_before
+        self._splits_before |= {self._split, split} - {""}
+        self._split = split
+
     def finished(self) -> Row:
         row = self._row
         self._take_leading_brackets()
@@ -398,6 +430,7 @@ class _Reader:
             row.count, row.total, row.by_value = self._bar_percent, _WHOLE_BAR, True
         row.split = self._split
         row.label = _whose(self._line) if row.values else ""
+        row.by_value = row.by_value or any(map(str.isdigit, row.label))
         row.final = self._split == "test" or _says_final(self._line.lower())
         row.settle()
         row.doubtful += self._unread  # after it: these count in no company
@@ -421,6 +454,7 @@ class _Reader:
             self._is_part = True  # "[CV 1/3; 2/6] score=0.9": a result for each, which no later one replaces
         else:
             self._row.count, self._row.total = count, total
+            self._row.by_value = self._row.by_value or not total  # "0/0" counts nothing, where "0/1" of its shape does
             self._row.places[COUNT], self._row.places[TOTAL] = (token.start(), token.end("count")), token.span("total")
 
     def _opens_with_epoch(self, token: re.Match[str], label: Label) -> bool:
@@ -468,7 +502,8 @@ class _Reader:
             self._row.doubtful.append(MetricValue(label.split, value, "split: value", token["percent"] is not None))
 
     def _take_value(self, token: re.Match[str], label: Label, written: str) -> None:
-        is_percent = token["percent"] is not None or label.percent
+        behind = _PERCENT_BEHIND.match(self._line, token.end()) is not None
+        is_percent = token["percent"] is not None or label.percent or behind
         whole = written.lstrip("+-").isdigit() and not is_percent
         if whole and (label.name.endswith(("error", "errors")) or (label.tight and label.role is Role.DOUBTFUL)):
             return
@@ -480,7 +515,11 @@ class _Reader:
             self._row.by_value = True
             self._row.left_out.append(LeftOut(self._prefixed(label.name), "it may be how wide numbers are"))
             return
-        if why := self._is_not_the_value(token, label, written, whole=whole):
+        why = self._is_not_the_value(token, label, written, whole=whole)
+        if self._went_back and not (why or label.split or has_split(label.name) or keeps_no_prefix(label.name)):
+            self._row.left_out += [LeftOut(label.name, _WHOSE_SPLIT)] if label.role is Role.METRIC else []
+            return
+        if why:
             self._row.left_out.append(LeftOut(self._prefixed(label.name), why))
             return
         value = fraction_of(written) if is_percent else float(written)
@@ -521,6 +560,7 @@ class _Reader:
 
     def _prefixed(self, name: str) -> str:
         name = f"{name}[{self._row.layer}]" if self._row.layer else name
+        name = f"{name}_{self._average}" if self._average and self._average not in name else name
         if not self._split or keeps_no_prefix(name) or has_split(name):
             return name
         return f"{self._split}_{name}"
@@ -554,7 +594,10 @@ _METRIC = (
     r"(?P<metric>accuracy|acc|loss|error|precision|recall|f1|perplexity|ppl|auc|auroc|rmse|mse|mae|mape|rmsle|nll|r2|map"
     r"|miou|iou|dice|bleu|wer|cer|psnr|ssim|fid|ece|rae|rse)"
 )
-_VALUE = r"(?P<value>[-+]?[\d.]+(?:[eE][-+]?\d+)?\s?%?|nan|inf)\s*+(?:\.\s*+)?$"
+_VALUE = (
+    r"(?P<value>[-+]?[\d.]+(?:[eE][-+]?\d+)?\s?%?|nan|inf)\s*+"
+    r"(?:(?:±|\+/?-)\s*+[\d.]+(?:[eE][-+]?\d+)?\s?%?\s*+)?(?:\.\s*+)?$"
+)
 _CLASS = re.compile(
     rf"^\s*{_METRIC} (?:(?:for|of) class\s*+(?::\s*+)?|of\s+)(?P<class>\w[\w\-]*)\s*(?:is|:|=)\s*{_VALUE}",
     re.IGNORECASE,
@@ -564,12 +607,15 @@ _COCO = re.compile(
     r"^\s*Average (?:Precision|Recall)\s+\((?P<metric>AP|AR)\) @\[ IoU=(?P<iou>[\d.:]+)\s*\| area=\s*(?P<area>\w+)\s*"
     r"\| maxDets=\s*(?P<most>\d+)\s*\] = (?P<value>-?[\d.]+)\s*$"
 )
-_COCO_TYPE = re.compile(r"(?:IoU metric: |Evaluate annotation type \*)(?P<type>\w{1,20})\b")
+_COCO_TYPE = re.compile(
+    r"(?:IoU metric: |Evaluate annotation type \*|.{0,200}\bEvaluation results for )(?P<type>\w{1,20})\b"
+)
 _ABOUT = re.compile(
-    rf"^\s*(?P<before>[\w -]{{0,40}}?\(?)\b{_METRIC}\)?(?:[ -]+score)? (?:of|on|for|over)\b(?P<about>[^:=]*)"
+    rf"^\s*(?P<before>[\w -]{{0,40}}?\(?)\b{_METRIC}\)?(?:[ -]+score)? (?:of|on|for|over|across|in)\b(?P<about>[^:=]*)"
     rf"(?:[:=]|\bis\b)\s*{_VALUE}",
     re.IGNORECASE,
 )
+_VALUE_WITHIN = re.compile(r"\bis\s+[-+]?\.?\d")
 # "Training loss (for 1 batch) at step 0: 2.1", "Cost after iteration 100: 0.6", "Loss step 10: 5.07"
 _AT_A_STEP = re.compile(
     r"^\s*(?P<name>[A-Za-z][A-Za-z_ /.-]{1,50}?)(?<! )\s*+(?:\([^()]{0,40}\)\s*+)?(?:(?:at|after|in|for)\s++)?"
@@ -583,7 +629,7 @@ _ESTIMATE = re.compile(rf"(?<![\d.,])(?P<value>[-+]?[\d.]+) {_METRIC} estimate b
 
 
 _MAY_BE_A_SENTENCE = re.compile(
-    r" (?:of|on|for) |maxDets|(?:step|iter|iteration|epoch|round|episode) #?\d+ ?(?:[:=]| is)"
+    r" (?:of|on|for|over|across|in) |maxDets|(?:step|iter|iteration|epoch|round|episode) #?\d+ ?(?:[:=]| is)"
 )
 
 
@@ -594,7 +640,7 @@ def may_be_a_sentence(line: str) -> bool:
 
 def evaluated_by(line: str) -> str:
     """What a line says that pycocotools evaluates by from here on ("bbox", "segm"); "" for any other line."""
-    found = _COCO_TYPE.match(line)
+    found = _COCO_TYPE.match(line) if "valuat" in line or "IoU" in line else None
     return "" if found is None else found["type"].lower()
 
 
@@ -605,10 +651,9 @@ def read_sentence(line: str, *, evaluated: str = "") -> Row | None:
         name = name if evaluated in ("", "bbox") else f"{evaluated}_{name}"
     elif (found := _CLASS.match(line)) is not None and found["class"].lower() not in _WHOLE:
         name = f"{found['metric'].lower()}[{found['class']}]"
-    elif (found := _ABOUT.match(line)) is not None and not _SAID_OF_IT.search(found["before"]):
+    elif (found := _about(line)) is not None:
         split = split_in(found["before"]) or split_in(found["about"])
-        top = _TOP.search(found["before"])
-        name = "_".join(filter(None, [split, top and top[0].strip().lower(), found["metric"].lower()]))
+        name = "_".join(filter(None, [split, *_what_kind_of(found["before"]), found["metric"].lower()]))
     elif (found := _ESTIMATE.search(line)) is not None:
         name = found["metric"].lower()
     else:
@@ -623,6 +668,24 @@ def read_sentence(line: str, *, evaluated: str = "") -> Row | None:
     values = [MetricValue(name, value, "sentence" + ("%" if is_percent else ""), is_percent)]
     epoch = _EPOCH_TOLD.search(line, 0, found.start("value"))
     return Row(values, epoch=float(epoch[1]) if epoch else None, final="test" in name)
+
+
+def _about(line: str) -> re.Match[str] | None:
+    """A metric of something and its value; "MSE for 10 samples is 1.7 and RMSE is 1.3" ends in that of another one."""
+    found = _ABOUT.match(line)
+    if found is None or _SAID_OF_IT.search(found["before"]) or _VALUE_WITHIN.search(found["about"]):
+        return None
+    return found
+
+
+def _what_kind_of(before: str) -> list[str]:
+    """The words right before a metric in a sentence that belong to it: "Adversarial accuracy on test set: 0.9"."""
+    if (top := _TOP.search(before)) is not None:
+        return [top[0].strip().lower()]
+    if before.endswith("("):  # "The mean squared error (MSE) on test set"
+        return []
+    words = [word.lower() for word in _words(_BREAK.split(before.rstrip())[-1], separated=True)]
+    return [word for word in words if word not in SPLITS and word not in _OF_NOBODY and word not in _ARTICLES]
 
 
 def _read_at_a_step(line: str) -> Row | None:
@@ -645,13 +708,17 @@ def _read_at_a_step(line: str) -> Row | None:
 _CATBOOST = re.compile(r"\s*(?P<round>\d{1,9}):\t(?=(?:learn|test): )")
 _CATBOOST_VALUE = re.compile(r"(?P<name>learn|test\d*|best): (?P<value>\S+)")
 _CATBOOST_TIMES = "total: "
+# "engine_capacity, bin=24 score 888794.2": how good a split of a tree is, and not the model.
+_CATBOOST_SPLIT = re.compile(r".{0,300}\b(?:bin|border|value)=\S{1,40} score [\d.]+(?:e[-+]?\d+)?\s*$")
 
 
 def read_catboost(line: str) -> Row | None:
     r"""The values of one round of CatBoost ("0:\tlearn: 0.90\ttest: 0.94\tbest: 0.94 (0)\ttotal: 52.7ms"), or None.
 
-    They have the name of a split, and which metric it is is not said.
+    They have the name of a split, and which metric it is is not said. What it tells of the trees gives nothing.
     """
+    if "score " in line and _CATBOOST_SPLIT.match(line):
+        return Row()
     found = _CATBOOST.match(line)
     if found is None:
         return None
@@ -673,15 +740,20 @@ _LONGEST_SECTION = 60
 _OF_AN_EPOCH = re.compile(r"\bepoch\b\W{0,3}\d{1,9}(?:\s?/\s?\d{1,9})?", re.IGNORECASE)
 
 
+_COUNTED_STEP = re.compile(r"\bstep \d{1,9}/(\d{1,9})\b")
+
+
 class SplitSection:
     """The split of the data that a line by itself named ("Validation", "=== Test set ==="), for the lines below it.
 
     It may name its epoch too ("[val] epoch: 1/15"). It ends with the next heading, where the next epoch or step begins,
-    and where lines are no longer indented.
+    and where lines are no longer indented. Steps of its own, counted to another number than those of the training, are
+    part of it ("Eval begin...", then "step 35/35" within an epoch of 197 steps).
     """
 
     def __init__(self) -> None:
         self.split = ""
+        self._total = self._total_of_training = 0
         self._lines = 0
         self._is_indented = False
 
@@ -690,6 +762,17 @@ class SplitSection:
         """Whether the heading itself is over."""
         return self._lines > 0
 
+    def has_step(self, line: str) -> bool:
+        """Whether a line within an epoch is of a step of the section itself."""
+        counted = _COUNTED_STEP.search(line)
+        total = 0 if counted is None else int(counted[1])
+        if not self.split or self._lines == 0:
+            self._total_of_training = total or self._total_of_training
+            return False
+        if self._lines == 1 and total not in (0, self._total_of_training) and self._total_of_training:
+            self._total = total
+        return 0 < total == self._total
+
     def end(self) -> None:
         """The lines that follow are of no section."""
         self.split = ""
@@ -697,7 +780,7 @@ class SplitSection:
     def follow(self, line: str) -> None:
         """Look whether a line begins a section or ends one."""
         if (named := _split_alone_in(line)) is not None:
-            self.split, self._lines = ("" if named == "train" else named), 0
+            self.split, self._lines, self._total = ("" if named == "train" else named), 0, 0
         elif self.split and line.strip():
             self._lines += 1
             is_indented = line[:1] in " \t"

@@ -23,6 +23,8 @@ from isorun.sources.freeform import (
 )
 from isorun.sources.messages import (
     UNREADABLE,
+    class_named_alone,
+    ends_a_part,
     is_text,
     message_of,
     number_in_front,
@@ -32,11 +34,16 @@ from isorun.sources.messages import (
     without_reprs,
 )
 from isorun.sources.rows import (
+    COUNT,
     EPOCH,
+    STEP,
+    TOTAL,
     LeftOut,
     Row,
     Template,
+    has_split,
     is_metric,
+    keeps_no_prefix,
     line_shape,
     split_in,
     unwrapped,
@@ -48,6 +55,7 @@ from isorun.sources.settings import (
     is_an_aim,
     lists_settings,
     names_settings,
+    says_it_was_set,
 )
 from isorun.sources.tables import Tables, may_head_a_table
 from isorun.sources.timeline import BESIDE_SETTINGS, SEVERAL_PROCESSES, Ranks, Timeline
@@ -71,6 +79,8 @@ LONGEST_TEMPLATE = 500
 MOST_SHAPES = 2_000
 
 _DIGIT = re.compile(r"[0-9]")
+_OPENING = re.compile(r"[{\[](?!\w)")
+_CLOCK_PLACES = frozenset([EPOCH, STEP, COUNT, TOTAL])
 _COLOURED = b"\xff"
 """In front of the shape of what a line shows that has more than that in it; no text has this byte."""
 _WORDS = (
@@ -102,6 +112,8 @@ class LineMetrics(AbstractSource):
         self._last_split = ""
         self._section = SplitSection()
         self._evaluated = ""
+        self._class = ""
+        self._split_of_object = ""
         self._cut_lines = 0
         self._epochs_are_named = False
         self._looks_back = False
@@ -158,7 +170,7 @@ class LineMetrics(AbstractSource):
         is_within = self._tables.is_waiting or any(
             one is not None and one.open for one in (self._objects, self._blocks)
         )
-        return bool(self._heading or self._section.split or self._looks_back or is_within)
+        return bool(self._heading or self._section.split or self._class or self._looks_back or is_within)
 
     def _learn(self, line: str, shape: bytes, row: Row | None) -> None:
         """Learn a shape when it is seen for the second time; what was printed once is not worth it."""
@@ -197,16 +209,13 @@ class LineMetrics(AbstractSource):
             return
         if (self._blocks is not None or line.startswith("Result for ")) and self._is_of_a_block(plain(line), seconds):
             return
-        if (
-            self._tables.has_unread
-            and _DIGIT.search(line)
-            and not self._tables.names_a_split(plain(line[:LONGEST_LINE]))
-        ):
-            self._timeline.add(self._tables.unread(), seconds, line, "stdout")
+        self._follow_table(line, seconds)
         if not is_text(line):
             return
         if self._ranks.on_every_line and line.strip():
             self._ranks.on_every_line = number_in_front(plain(line)) is not None
+        if self._follow_class(plain(line[:LONGEST_LINE])):
+            return
         self._section.follow(line)
         self._evaluated = evaluated_by(line) or self._evaluated
         if _is_promising(line):
@@ -223,6 +232,27 @@ class LineMetrics(AbstractSource):
             if shape and len(line) <= LONGEST_TEMPLATE and _DIGIT.search(line):
                 self._learn(line, shape, None)
 
+    def _follow_class(self, line: str) -> bool:
+        """Note the class that the lines below are about, until one is empty or a rule; whether this line names it."""
+        if named := class_named_alone(line):
+            self._class = named
+        elif self._class and ends_a_part(line):
+            self._class = ""
+        return bool(named)
+
+    def _follow_table(self, line: str, seconds: float) -> None:
+        """Look whether a line is the first row of a table without epochs, or ends one that had a single row."""
+        tables = self._tables
+        if tables.has_unread and _DIGIT.search(line) and not tables.names_a_split(plain(line[:LONGEST_LINE])):
+            self._timeline.add(tables.first_row(plain(line[:LONGEST_LINE])), seconds, line, "stdout")
+        elif tables.has_lone_row:
+            self._end_lone_row(plain(line[:LONGEST_LINE]), seconds)
+
+    def _end_lone_row(self, line: str, seconds: float) -> None:
+        """Take the only row of a table if this line ends it."""
+        if (row := self._tables.after_lone_row(line, self._evaluated)) is not None:
+            self._timeline.add(row, seconds, row.lines, "stdout")
+
     def finish(
         self,
         working_folder: Path | None = None,  # noqa: ARG002 - nothing here is read from files
@@ -233,6 +263,8 @@ class LineMetrics(AbstractSource):
         """All metrics of the run. A last line that may be half of one was never fed."""
         said = () if self._patterns is None else self._patterns.notes()
         self._read_wrapped(0.0)
+        if self._tables.has_lone_row:
+            self._end_lone_row("", 0.0)
         if self._blocks is not None:
             self._is_of_a_block("", 0.0)
         if not self._timeline.has_begun:  # a line of settings and results may be all that is printed
@@ -251,6 +283,7 @@ class LineMetrics(AbstractSource):
         from isorun.sources.objects import Objects  # noqa: PLC0415  most trainings print none
 
         self._objects = self._objects or Objects()
+        self._split_of_object = split_in(message_of(_OPENING.split(plain(line), maxsplit=1)[0]))
         return self._objects.begin(line)
 
     def _is_of_a_block(self, line: str, seconds: float) -> bool:
@@ -268,6 +301,8 @@ class LineMetrics(AbstractSource):
         """Whether the line goes on with an object over several lines; what breaks one off is read by itself."""
         rows = objects.take(plain(line))
         shown = objects.shown
+        for row in rows or ():
+            self._name_split(row, self._split_of_object)
         if rows is None:
             self._timeline.add(objects.close(), seconds, shown, "stdout")
             return False
@@ -292,6 +327,9 @@ class LineMetrics(AbstractSource):
             self._tell_apart(row, process)
         if not self._ranks.are_counts and (front := number_in_front(line)) is not None:
             self._take_behind_number(*front, row, seconds)
+        if self._class and not row.has_clock:
+            row.values = [value._replace(name=f"{value.name}[{self._class}]") for value in row.values]
+            row.by_value = True
         if self._holds_back(row, seconds, line):
             return row
         if self._looks_back:
@@ -366,7 +404,7 @@ class LineMetrics(AbstractSource):
     def _hold(self, row: Row, seconds: float, line: str) -> None:
         row.values = [value for value in row.values if not is_an_aim(value.name)]
         row.by_value = True  # the same line within the training says what came out
-        if len(self._held) < MOST_HELD:
+        if len(self._held) < MOST_HELD and not says_it_was_set(line):
             self._held.append((row, seconds, line))
         left_out = [LeftOut(value.name, BESIDE_SETTINGS) for value in row.values if is_metric(value.name)]
         self._timeline.add(Row(left_out=left_out), seconds, line, "stdout")
@@ -386,8 +424,9 @@ class LineMetrics(AbstractSource):
 
     def _row_of(self, line: str) -> Row | None:
         as_printed = line
-        line = without_reprs(line)
+        line = without_reprs(_without_ordered(line) if "OrderedDict(" in line else line)
         if "{" in line and (row := self._structured(line)) is not None:
+            row.by_value = row.by_value or line != as_printed
             return row
         if self._begins_an_object(line):
             return None
@@ -402,7 +441,7 @@ class LineMetrics(AbstractSource):
             return Row(left_out=left_out)
         if lists_settings(line):
             return None
-        if ":\t" in line and (row := read_catboost(line)) is not None:
+        if (":\t" in line or "=" in line) and (row := read_catboost(line)) is not None:
             return row
         if (self._tables.open or may_head_a_table(line)) and (row := self._tables.read(line)) is not None:
             return row
@@ -420,6 +459,9 @@ class LineMetrics(AbstractSource):
     def _of_text(self, message: str, split: str) -> Row:
         """The row of a free-form line; a section of a split ends where the training goes on."""
         row = read_text(message, split=split, epochs_are_named=self._epochs_are_named)
+        in_epoch = row.step is not None and row.epoch is None and self._epochs_are_named
+        if in_epoch and "step " in message and self._section.has_step(message):
+            return row
         if row.has_clock and self._section.has_lines and split == self._section.split != "":
             self._section.end()
             return read_text(message, epochs_are_named=self._epochs_are_named)
@@ -428,11 +470,13 @@ class LineMetrics(AbstractSource):
     def _structured(self, line: str) -> Row | None:
         if len(line) > LONGEST_STRUCTURED_LINE:
             return None
-        from isorun.sources.objects import read_structured  # noqa: PLC0415  most trainings print no object
+        from isorun.sources.objects import OF_ONE_EXAMPLE, read_structured  # noqa: PLC0415  most trainings print none
 
         row = read_structured(line)
-        if row is None or not (row.values or row.has_clock or row.doubtful):
+        if row is None:
             return None
+        if not (row.values or row.has_clock or row.doubtful):
+            return row if any(item.why == OF_ONE_EXAMPLE for item in row.left_out) else None
         before = line[: line.find("{")]
         if not row.has_clock and before.strip():
             message = message_of(self._shortened(before))
@@ -442,7 +486,29 @@ class LineMetrics(AbstractSource):
             row.places.update({EPOCH: around.places[EPOCH]} if EPOCH in around.places else {})
             row.numbers += around.numbers
             row.settle()
+        self._name_split(row, split_in(message_of(before)))
         return row
+
+    def _name_split(self, row: Row, told: str) -> None:
+        """Give the values of an object the split of the data that it says itself, or that what is before it does.
+
+        Names that say it stay, and so do all where one of them does: then the others are told apart from it by that.
+        """
+        if row.has_clock:
+            self._section.end()  # an epoch or a step of its own: the training goes on
+        split = row.split or told or self._heading or self._section.split
+        if not split or any(has_split(value.name) for value in row.values):
+            return
+        row.split = split
+        row.values = [
+            value if keeps_no_prefix(value.name) else value._replace(name=f"{split}_{value.name}")
+            for value in row.values
+        ]
+        row.places = {
+            name if name in _CLOCK_PLACES or keeps_no_prefix(name) else f"{split}_{name}": place
+            for name, place in row.places.items()
+        }
+        row.final = row.final or split == "test"
 
     def _read_around(self, line: str, seconds: float) -> None:
         """A line that has no metric in it may still head a table or a block ("Test Error:"), or end one."""
@@ -480,7 +546,14 @@ def _is_known_by(shown: str) -> bool:
 
 def _may_begin_an_object(line: str) -> bool:
     """Whether an object may begin in this line that does not end in it; cheap."""
-    return line.rstrip()[-1:] in ("{", "[", ",") and ("{" in line or line.strip() == "[")
+    opens = "{" in line or line.strip() == "[" or "OrderedDict([" in line
+    return opens and line.rstrip()[-1:] in ("{", "[", ",", "(")
+
+
+def _without_ordered(line: str) -> str:
+    from isorun.sources.objects import without_ordered  # noqa: PLC0415  most trainings print no object
+
+    return without_ordered(line)
 
 
 def _cut_off_in(line: str) -> Row | None:

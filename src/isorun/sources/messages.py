@@ -13,6 +13,8 @@ from isorun.sources.rows import SPLITS, is_metric
 
 __all__ = [
     "UNREADABLE",
+    "class_named_alone",
+    "ends_a_part",
     "is_text",
     "message_of",
     "number_in_front",
@@ -63,8 +65,26 @@ _DATE_SIGNS = frozenset("-/:.")
 
 
 def plain(line: str) -> str:
-    """The line without colour codes, backspaces and other control characters (tabs stay)."""
+    """The line without colour codes, backspaces and other control characters; tabs stay, also as syslog writes them."""
+    if "#011" in line:
+        line = line.replace("#011", "\t")
     return line if line.isprintable() else _CONTROL.sub("", line)
+
+
+_CLASS_HEADING = re.compile(
+    r"\s*(?:C(?:lass|LASS)(?:[ _][Nn](?:ame|AME))?|class[ _]name)\s*:\s*(?P<name>[^\d\s:=][^:=]{0,60})$"
+)
+
+
+def class_named_alone(line: str) -> str:
+    """The class that a line names and nothing else does ("Class name: cat"), of which the lines below tell; else ""."""
+    found = _CLASS_HEADING.match(message_of(line)) if "lass" in line or "CLASS" in line else None
+    return "" if found is None else found["name"].strip()
+
+
+def ends_a_part(line: str) -> bool:
+    """Whether a line is empty or a rule, behind its date and level."""
+    return not message_of(line).strip(" \t-=*_#─━")
 
 
 def is_text(line: str) -> bool:

@@ -4,6 +4,9 @@ Names are kept exactly as written; nested objects are joined by "/". Nothing is 
 a pattern that knows quoted keys and numbers; a nested one as a Python literal, and what is none gives nothing. An
 object over several lines is read when it is whole: its lines alone do not say whose "loss" they hold. So is a block of
 Ray Tune and RLlib ("Result for PPO_1:"): its lines are indented, and the one that names the iteration comes late.
+
+An object may say in words what its numbers are of: "mode": "val" is the split of the data, "model": "xgb" whose they
+are, and beside "label": "cat" a score is that of one prediction.
 """
 
 from __future__ import annotations
@@ -13,12 +16,13 @@ import json
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from isorun.sources.rows import (
     EPOCH,
     SEVERAL_TRIALS,
     SHOWN_NUMBER,
+    SPLITS,
     STEP,
     UNCLEAR_COMMA,
     LeftOut,
@@ -29,10 +33,12 @@ from isorun.sources.rows import (
     is_never,
     read_number,
     unwrapped,
+    word_set,
 )
 
 __all__ = [
     "EPOCH_KEYS",
+    "OF_ONE_EXAMPLE",
     "STEP_KEYS",
     "Objects",
     "ResultBlocks",
@@ -41,6 +47,7 @@ __all__ = [
     "number_in",
     "pieces_of_an_object",
     "read_structured",
+    "without_ordered",
 ]
 
 EPOCH_KEYS = frozenset(["epoch", "ep"])
@@ -54,14 +61,28 @@ _PAIR = re.compile(
 _BARE_WORD = re.compile(r"(?<![\w'\"])-?(?:nan|inf|NaN|Infinity)(?![\w'\"])")
 _STRINGS = {'"': re.compile(r'"(?:[^"\\]|\\.)*+"'), "'": re.compile(r"'(?:[^'\\]|\\.)*+'")}
 _CONTINUES = re.compile(
-    r"\s*(?:[\"'{}\[\](),]|[-+]?\.?\d|(?:nan|NaN|null|None|[Tt]rue|[Ff]alse|-?Infinity|np\.|tensor)\b)"
+    r"\s*(?:[\"'{}\[\](),]|[-+]?\.?\d|(?:nan|NaN|null|None|[Tt]rue|[Ff]alse|-?Infinity|np\.|tensor|OrderedDict)\b)"
 )
 _PIECE = re.compile(r"\s*(?P<quote>[\"'])(?P<key>[^\"']{1,200})(?P=quote)\s*:")
 _DEEPEST = 8
+_LONGEST_LABEL = 60
 _MOST_LINES = 5_000
 _MOST_CHARACTERS = 200_000
 _UNREADABLE = "part of an object over several lines that is not whole"
 _CUT = "part of an object that is cut off"
+OF_ONE_EXAMPLE: Final = "the score of one prediction, not of the model"
+_SPLIT_KEYS = word_set("mode split phase subset stage")
+_WHOSE_KEYS = word_set(
+    """model model_name model_type method method_name algorithm algo classifier regressor estimator learner dataset
+    dataset_name task task_name class class_name category"""
+)
+_EXAMPLE_KEYS = word_set("label entity entity_group word token_str answer pred_class pred_label")
+_SCORES_OF_ONE = word_set("score scores pred_score")
+_ORDERED = "OrderedDict("
+# Innermost ones first: what is within has neither brackets of its own nor tuples but the pairs.
+_ORDERED_PAIRS = re.compile(r"OrderedDict\(\[(?P<pairs>(?:[^\[\]()]|\([^()]*\))*+)\]\)")
+_ORDERED_MAPPING = re.compile(r"OrderedDict\((?P<mapping>\{[^()]*\})?\)")
+_TUPLE = re.compile(r"\(\s*(?P<key>'[^']{1,200}'|\"[^\"]{1,200}\")\s*,\s*(?P<value>[^()]*?)\s*,?\s*\)")
 _OPENED = re.compile(r"\{\s*[\"'][^\"']{1,200}[\"']\s*:")
 _KEY = re.compile(r"[\"']([^\"']{1,200})[\"']\s*:")
 
@@ -69,9 +90,11 @@ _KEY = re.compile(r"[\"']([^\"']{1,200})[\"']\s*:")
 def read_structured(line: str) -> Row | None:
     """The values of a line that ends in a JSON object or a printed dictionary; None for any other line."""
     start = line.find("{")
-    if start < 0 or not line.rstrip().endswith("}"):
-        return None
     text = line[start:].rstrip()
+    if text.endswith("}]") and line[:start].endswith("[") and text.count("{") == 1:
+        text = text[:-1]  # "[{'test_acc': 0.9}]", as Lightning's test gives it
+    if start < 0 or not text.endswith("}"):
+        return None
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):
@@ -84,6 +107,24 @@ def read_structured(line: str) -> Row | None:
         return _with_places(_row(pairs, "dictionary line"), line, start)
     literal = _literal(text)
     return _row(flattened(literal), "dictionary line") if isinstance(literal, Mapping) else None
+
+
+def without_ordered(text: str) -> str:
+    """The text with the dictionaries that it shows as "OrderedDict([('loss', 0.5)])" written as plain ones."""
+    if _ORDERED not in text:
+        return text
+    text = unwrapped(text)
+    for _ in range(_DEEPEST):
+        plainer = _ORDERED_MAPPING.sub(lambda found: found["mapping"] or "{}", text)
+        plainer = _ORDERED_PAIRS.sub(lambda found: f"{{{_TUPLE.sub(_as_item, found['pairs'])}}}", plainer)
+        if plainer == text:
+            break
+        text = plainer
+    return text
+
+
+def _as_item(pair: re.Match[str]) -> str:
+    return f"{pair['key']}: {pair['value']}"
 
 
 def _with_places(row: Row, line: str, start: int) -> Row:
@@ -152,13 +193,19 @@ class Objects:
     def begin(self, line: str) -> bool:
         """Whether an object begins in this line; then its lines are to be given to `take`."""
         start = line.find("{") if "{" in line else line.find("[")
+        if _ORDERED in line:
+            return self._opens(line[line.index(_ORDERED) :])
         rest = line[start + 1 :].strip()
         if start < 0 or (rest and rest[0] not in "\"'{[") or _PIECE.match(line):
             return False
-        self._lines, self._depth, self._characters = [], 0, 0
         if line.lstrip()[:1] == "[":
             start = line.index("[")
-        self._add(line[start:])
+        return self._opens(line[start:])
+
+    def _opens(self, text: str) -> bool:
+        """Whether what begins here does not end here."""
+        self._lines, self._depth, self._characters = [], 0, 0
+        self._add(text)
         if self._depth > 0:
             return True
         self._lines = []
@@ -278,7 +325,7 @@ def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        return _literal(unwrapped(text))
+        return _literal(without_ordered(unwrapped(text)))
 
 
 def _literal(text: str) -> Any:
@@ -309,11 +356,13 @@ def _why_not(raw: Any) -> str:
 
 def _row(pairs: Iterable[tuple[str, Any]], form: str) -> Row:
     row = Row()
-    holds_text = False
+    holds_text = is_of_one = False
     for key, raw in pairs:
         number = number_in(raw)
         if number is None:
             holds_text = True
+            is_of_one = is_of_one or (isinstance(raw, str) and key.lower() in _EXAMPLE_KEYS)
+            _take_words(row, key.lower(), raw)
             if is_metric(key) and (why := _why_not(raw)):
                 row.left_out.append(LeftOut(key, why))
             continue
@@ -326,8 +375,29 @@ def _row(pairs: Iterable[tuple[str, Any]], form: str) -> Row:
             row.values.append(MetricValue(key, number, form))
         elif not is_never(key):
             row.doubtful.append(MetricValue(key, number, form))
+    if is_of_one:
+        _leave_out_scores_of_one(row)
     if holds_text and not row.values:
         row.epoch = row.step = None  # the settings of a training, which may well say "steps": 1000
     row.final = any("test" in value.name.lower() or "final" in value.name.lower() for value in row.values)
     row.settle()
     return row
+
+
+def _take_words(row: Row, key: str, raw: Any) -> None:
+    """Note what a text in an object says of its numbers: the split of the data that they are of, or whose they are."""
+    if not isinstance(raw, str):
+        return
+    if key in _SPLIT_KEYS and raw.lower() in SPLITS:
+        row.split = SPLITS[raw.lower()]
+    elif key in _WHOSE_KEYS and 0 < len(raw) <= _LONGEST_LABEL:
+        row.label = f"{row.label}/{raw}" if row.label else raw
+        row.by_value = row.by_value or any(map(str.isdigit, raw))  # other lines of this shape are of others
+
+
+def _leave_out_scores_of_one(row: Row) -> None:
+    left = [value.name for value in row.values if value.name.lower() in _SCORES_OF_ONE]
+    row.values = [value for value in row.values if value.name not in left]
+    row.left_out += [LeftOut(name, OF_ONE_EXAMPLE) for name in left]
+    if left and not row.values:
+        row.doubtful = []

@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 
 __all__ = [
     "COUNT",
+    "DOUBLED",
     "EPOCH",
     "SEVERAL_TRIALS",
     "SHOWN_NUMBER",
@@ -119,8 +120,8 @@ _NEVER_ALONE: Final = word_set(
     images example examples num n rank device devices cuda node world params parameters count counter total line data
     worker workers thread threads updates checkpoint checkpoints reader beam momentum decay dropout beta betas beta1
     beta2 eps epsilon gamma alpha warmup hidden layer layers dim heads width height depth kernel stride padding classes
-    channels length args exit code status job run trial trials fold folds v num_workers temperature stage level index
-    idx id year day month tol max instances observations skipped"""
+    channels length args exit code status job run runs trial trials fold folds v num_workers temperature stage level
+    index idx id year day month tol max instances observations skipped"""
 )
 _OF_SETTINGS: Final = frozenset(
     ["optim", "optimizer", "scheduler", "config", "cfg", "args", "hparams", "hyperparameters"]
@@ -134,6 +135,8 @@ _ACCUMULATED: Final = frozenset(["grad", "gradient", "steps", "iters", "batches"
 _NO_PREFIX: Final = frozenset(["lr", "learning_rate", "lrate", "grad_norm", "gradnorm", "grad", "wd", "weight_decay"])
 _PARTS = re.compile(r"[^a-z0-9²]+")
 _ABBREVIATED: Final = frozenset(["train.", "trn.", "val.", "valid.", "test.", "eval."])
+_ENDED: Final = word_set("completed complete finished done ended took stopped time")
+"""Behind a word for a split: "Training completed, best_metric: 0.7" tells when, and not on which data."""
 _AROUND_TRAINING: Final = word_set("before after until since without prior")
 _WORDS = re.compile(r"[\w./\-]+")
 
@@ -183,7 +186,8 @@ def split_in(text: str) -> str:
     words = _WORDS.findall(text.lower())
     for place in range(len(words) - 1, -1, -1):
         word = words[place].rstrip(".") if words[place] in _ABBREVIATED else words[place]
-        if word in SPLITS and not is_a_time(word, words[place - 1] if place else ""):
+        is_followed = place + 1 < len(words) and words[place + 1].rstrip(".") in _ENDED
+        if word in SPLITS and not (is_followed or is_a_time(word, words[place - 1] if place else "")):
             return SPLITS[word]
     return ""
 
@@ -265,6 +269,7 @@ _MOST_DIGITS = 300
 _SURELY_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:(?:,\d{3}){2,}|,\d{3}\.)")
 _WITH_COMMA = re.compile(r"[-+]?\d++(?:\.\d++)*+,\d++(?:[.,]\d++)*+(?:[eE][-+]?\d++)?\s*+%?$")
 SEVERAL_TRIALS: Final = "several trials print it, and each is a training of its own"
+DOUBLED: Final = "two values of it on one line"
 UNCLEAR_COMMA: Final = "the comma in its number may be decimal or part thousands"
 
 
@@ -310,13 +315,16 @@ _WRAPPED = re.compile(
     rf"(?:np\.\w+|(?:torch\.)?tensor|tf\.Tensor|array|(?:Device)?Array)\(\s*(?P<number>{SHOWN_NUMBER})"
     r"(?:,[^()]{0,200}(?:\([^()]{0,100}\)[^()]{0,200}){0,3})?\)"
 )
+_ALONE_IN_BRACKETS = re.compile(rf"(?<=:)(\s*)\[(\s*(?=[-+\d.einaf]*[.nf]){SHOWN_NUMBER}\s*)\](?!\s*[\[\w])")
 _SHOWN_TENSOR = re.compile(rf"<tf\.Tensor:[^<>]{{0,200}}numpy=(?P<number>{SHOWN_NUMBER})>")
 
 
 def unwrapped(line: str) -> str:
-    """The line with "tensor(0.5, device='cuda:0')", "np.float64(0.5)" and the like written as 0.5."""
+    """The line with "tensor(0.5, device='cuda:0')", "np.float64(0.5)", "[0.5]" and the like written as 0.5."""
     if "ensor(" in line or "np." in line or "rray(" in line:
         line = _WRAPPED.sub(lambda found: found["number"], line)
+    if "]" in line:  # "loss is: [0.5]", an array of one number; all places stay
+        line = _ALONE_IN_BRACKETS.sub(r"\1 \2 ", line)
     if "<tf.Tensor" in line:
         line = _SHOWN_TENSOR.sub(lambda found: found["number"], line)
     return line
@@ -417,7 +425,7 @@ class Row:
         }
         if doubled:
             self.values = [value for value in self.values if value.name not in doubled]
-            self.left_out += [LeftOut(name, "two values of it on one line") for name in sorted(doubled)]
+            self.left_out += [LeftOut(name, DOUBLED) for name in sorted(doubled)]
 
 
 def differ(one: float, other: float) -> bool:
@@ -482,7 +490,7 @@ class Template:
         row = self.filled
         for name, (start, end) in self.clock:
             number = float(line[start:end])
-            if not math.isfinite(number):
+            if not math.isfinite(number) or (name is TOTAL and not number):  # "0/0" is no progress
                 return None
             if name is EPOCH:
                 row.epoch = number

@@ -19,6 +19,7 @@ __all__ = [
     "is_an_aim",
     "lists_settings",
     "names_settings",
+    "says_it_was_set",
 ]
 
 _SETTINGS = re.compile(r"\s*(?:\w*Namespace|\w*Config|\w*Arguments|args|hparams|params|parameters)\b\s*[:=]?\s*[({]")
@@ -56,6 +57,12 @@ def is_about_settings(line: str, row: Row) -> bool:
         return True
     keys = len(_SETTING_KEY.findall(line)) if "{" in line else 0
     return keys >= _KEYS_AT_LEAST or (keys > 0 and any(is_an_aim(value.name) for value in row.values))
+
+
+def says_it_was_set(line: str) -> bool:
+    """Whether a line begins with a word for settings ("hyperparameters: lr0=0.01, iou_t=0.2"): all in it was set."""
+    found = _ABOUT_SETTINGS.match(message_of(line))
+    return found is not None and found["loading"] is None
 
 
 def is_about_loading(line: str) -> bool:

@@ -10,6 +10,7 @@ Other tables are read where each row is one metric: Lightning's list after `test
 Stable-Baselines3, the classes and averages of scikit-learn's classification report, the row "all" of Ultralytics; and
 where each row is a split of the data.
 
+A table in a box with metrics alone and a single row of numbers is what its heading says, once its end is seen.
 A table whose rows are models, folds or seeds gives nothing: which of them is the result is for the reader to say. Runs
 that stand one below the other, only the first row of each named, follow each other as trainings do.
 """
@@ -55,6 +56,7 @@ _AFTER_TRAINING = frozenset(["eval", "test", "final"])
 _NO_VALUE = frozenset(["", "-", "--", "---", "—", "–", "n/a", "na", "none", "null", "...", "…", ".", "?", "x"])
 _IMPORT = re.compile(r"^\s*(?:from \S+ )?import \S")
 _STARTS_WITH_A_DIGIT = re.compile(r"(?<![\w.])[-+.]?\d")
+_NUMBER_FIRST = re.compile(r"[-+]?\.?\d[\d.]*,?\s")  # "Epoch     0, train loss 1.57": a value, and no name of a column
 _MARKS = "*†‡"
 _DOES_NOT_FIT = "a row of its table does not fit the heading"
 _NAME_IS_CUT = "its name in the heading is cut off"
@@ -120,6 +122,9 @@ class Tables:
         self._above: list[str] = []
         self._unread: list[str] = []
         self._by_split = _SplitRows()
+        self._columns: list[str] = []
+        self._lone: list[MetricValue] = []
+        self._lone_line = ""
         self._in_rows = False
         self._in_heading = False
         self._row_above: list[_Cell] = []
@@ -128,7 +133,8 @@ class Tables:
     @property
     def is_waiting(self) -> bool:
         """Whether what the next line says depends on the lines just above it; a heading of columns holds on."""
-        return bool(self._unread or self._classes or self._lists.open or self._box.open or self._by_split.open)
+        is_open = self._unread or self._lone or self._classes
+        return bool(is_open or self._lists.open or self._box.open or self._by_split.open)
 
     @property
     def open(self) -> bool:
@@ -143,6 +149,7 @@ class Tables:
         if not line.strip() or _RULE.match(line) or (self._unread and line.strip().lower() in _SPLIT_COLUMNS):
             return
         self._unread = _metric_columns(line) if "  " in line or _BORDER.search(line) else []
+        self._columns = [cell.text for cell in _boxed_cells(line)] if self._unread and _BORDER.search(line) else []
         self._by_split.begin(line if self._unread else "")
 
     def forget(self) -> None:
@@ -160,10 +167,30 @@ class Tables:
         """Whether the line above headed a table that is not read."""
         return bool(self._unread)
 
-    def unread(self) -> Row:
-        """What is not read of the table whose first row comes now."""
+    def first_row(self, line: str) -> Row:
+        """What the first row of a table without epochs gives: nothing yet if it may be the only one."""
         names, self._unread = self._unread, []
-        return Row(left_out=[LeftOut(name, "a column of a table without epochs or steps") for name in names])
+        self._lone, self._lone_line = _values_in(self._columns, line), f"{' | '.join(self._columns)}: {line.strip()}"
+        return Row(table=True) if self._lone else Row(left_out=_without_epochs(names))
+
+    @property
+    def has_lone_row(self) -> bool:
+        """Whether there was one row until now in a table without epochs."""
+        return bool(self._lone)
+
+    def after_lone_row(self, line: str, evaluated: str = "") -> Row | None:
+        """The values of the only row, if the table ends with this line; None while it goes on.
+
+        evaluated: what the table is said to be about, where that is not boxes.
+        """
+        if line.strip() and _RULE.match(line):
+            return None
+        values, self._lone = self._lone, []
+        if _BORDER.search(line) and _STARTS_WITH_A_DIGIT.search(line):
+            names = [value.name for value in values if is_metric(value.name)]
+            return Row(left_out=_without_epochs(names), lines=self._lone_line)
+        prefix = "" if evaluated in ("", "bbox") else f"{evaluated}_"
+        return Row([value._replace(name=prefix + value.name) for value in values], lines=self._lone_line)
 
     def read(self, line: str) -> Row | None:
         """The row this line is, an empty row for a heading or a rule, None when the line is no part of a table."""
@@ -252,7 +279,8 @@ class Tables:
     def _class_line(self, line: str) -> Row | None:
         """The row "all" of a table of classes; its heading ends in a bar ("classes top1_acc: 100% ━━━")."""
         if "lass" in line and (heading := _CLASSES.match(line)):
-            self._classes = ["class", *_grouped(heading["names"].split())]
+            names = (heading["names"] or heading["bare"]).replace(":", "-")
+            self._classes = ["class", *_grouped(names.split())]
             return Row(table=True)
         cells = line.split() if self._classes else []
         if cells[:1] != ["all"]:
@@ -295,6 +323,23 @@ class _SplitRows:
         )
 
 
+def _without_epochs(names: list[str]) -> list[LeftOut]:
+    return [LeftOut(name, "a column of a table without epochs or steps") for name in names]
+
+
+def _values_in(columns: list[str], line: str) -> list[MetricValue]:
+    """The values of a row of numbers alone, one for each of the columns; [] for any other row."""
+    cells = [cell.text for cell in _boxed_cells(line)] if columns and _BORDER.search(line) else []
+    numbers = [read_number(cell) for cell in cells]
+    if len(cells) != len(columns) or len(set(columns)) < len(columns) or None in numbers:
+        return []
+    return [
+        MetricValue(name, value, "table of one row", "%" in cell)
+        for name, value, cell in zip(columns, numbers, cells, strict=True)
+        if value is not None and (is_metric(name) or not is_never(name))
+    ]
+
+
 def _names_other_rows(name: str) -> bool:
     """Whether a column says whose row it is ("seed", "Trial name")."""
     return not (is_metric(name) or _OTHER_ROWS.isdisjoint(re.split(r"[\s_\-./]+", name.lower())))
@@ -305,7 +350,11 @@ def _texts(line: str) -> list[str]:
     return [cell.text for cell in (_boxed_cells(line) if _BORDER.search(line) else _phrases(line))]
 
 
-_CLASSES = re.compile(r"^\s*class(?:es)?\s+(?P<names>[^:]*):", re.IGNORECASE)
+_CLASSES = re.compile(
+    r"^\s*class(?:es)?\s+(?P<names>(?:[^:]|:(?=\.?\d))*+):"
+    r"|^\s*class(?:es)?\s+(?P<bare>images\s[^:=|]*)$",
+    re.IGNORECASE,
+)
 
 
 def _grouped(words: list[str]) -> list[str]:
@@ -351,7 +400,7 @@ def _heading_from(cells: list[_Cell], *, boxed: bool, delimiter: str = "", only_
     if (
         at < 0
         or len([text for text in texts if text]) < 2
-        or any(read_number(text.strip("[]()")) is not None for text in texts)
+        or any(read_number(text.strip("[]()")) is not None or _NUMBER_FIRST.match(text) for text in texts)
     ):
         return None
     if only_words and not (at == 0 and lowered[0] == "epoch" and all(_COLUMN.match(text) for text in texts)):

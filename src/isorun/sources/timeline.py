@@ -17,7 +17,18 @@ from typing import Any
 
 from isorun.sources import Found, merged
 from isorun.sources.messages import plain
-from isorun.sources.rows import EPOCH, SEVERAL_TRIALS, STEP, UNCLEAR_COMMA, LeftOut, MetricValue, Row, differ, has_split
+from isorun.sources.rows import (
+    DOUBLED,
+    EPOCH,
+    SEVERAL_TRIALS,
+    STEP,
+    UNCLEAR_COMMA,
+    LeftOut,
+    MetricValue,
+    Row,
+    differ,
+    has_split,
+)
 from isorun.sources.tables import CLASS_REPORT
 from isorun.study.records import Note, Numbers, Series
 
@@ -225,6 +236,7 @@ class Timeline:
         self._left_out: dict[str, dict[str, str]] = {}
         self._mixed: set[str] = set()
         self._unclear: set[str] = set()  # some of its values are not known: the last may be one of them
+        self._doubled: dict[str, int] = {}  # the row that last gave two values for a name: none of them was taken
         self._too_many_names = False
         self._kept: dict[str, float] = {}
         self._told_rows = 0
@@ -263,6 +275,8 @@ class Timeline:
     def _leave_out(self, item: LeftOut, line: str) -> None:
         if item.why in _ALL_UNCLEAR and len(self._unclear) < MOST_METRICS:
             self._unclear.add(item.name)
+        if item.why == DOUBLED and len(self._doubled) < MOST_METRICS:
+            self._doubled[item.name] = self._rows
         names = self._left_out.setdefault(item.why, {})
         if len(names) < MOST_NAMES_IN_NOTE:
             names.setdefault(item.name, _quoted(line))
@@ -328,8 +342,10 @@ class Timeline:
         """All that was gathered."""
         for item in self._points.values():
             item.put_in_order()
-        for name in [name for name in self._unclear if name in self._points and not self._points[name].by_user]:
-            del self._points[name]
+        outdated = {name for name, row in self._doubled.items() if name in self._points and self._is_before(name, row)}
+        for name in self._unclear | outdated:
+            if name in self._points and not self._points[name].by_user:
+                del self._points[name]
         points = {name: item for name, item in self._points.items() if item.values}
         ends = {name: end for name, item in points.items() if (end := item.after_the_last()) is not None}
         results = {name: item.values[-1] for name, item in points.items() if self._is_result(item)}
@@ -343,6 +359,10 @@ class Timeline:
             examples={name: item.example for name, item in points.items()},
             notes=(*notes, *self._notes()),
         )
+
+    def _is_before(self, name: str, row: int) -> bool:
+        """Whether the last value of a metric is older than a row: what it has is not what it ended with."""
+        return self._points[name].last_row < row
 
     @property
     def _lines_close(self) -> bool:

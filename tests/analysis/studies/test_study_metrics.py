@@ -36,6 +36,18 @@ def chosen(*names):
         (("untrained_acc", "foo"), "untrained_acc"),
         (("dummyclassifier_error", "decisiontreeclassifier_error"), "decisiontreeclassifier_error"),
         (("baseline_mae", "train_mae"), "train_mae"),
+        (("s0.acc", "val_bbox_mAP"), "val_bbox_mAP"),
+        (("accuracy", "val_loss"), "accuracy"),
+        (("episode_reward_max", "episode_reward_mean"), "episode_reward_mean"),
+        (("dice", "val_max_dice"), "dice"),
+        (("mAP50", "mAP50-95", "recall"), "mAP50-95"),
+        (
+            ("AP@0.50/all/100", "AP@0.50:0.95/all/100", "AP@0.50:0.95/small/100", "AR@0.50:0.95/all/1"),
+            "AP@0.50:0.95/all/100",
+        ),
+        (("bbox_mAP", "bbox_mAP_50"), "bbox_mAP"),
+        (("loss_cls", "loss_mask", "total_loss"), "total_loss"),
+        (("loss", "total_loss"), "loss"),
     ],
 )
 def test_the_metric_is_chosen_by_a_stated_order(names, expected):

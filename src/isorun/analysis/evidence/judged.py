@@ -620,7 +620,8 @@ def how_to_declare(metric: JudgedMetric) -> str:
 
 
 ORDER: Final = (
-    "accuracies before other scores before losses; of each, test before eval before val before unnamed; "
+    "accuracies before other scores before losses, and scores of test, eval or val before those of no named split; "
+    "of each, test before eval before val before unnamed, and the largest or smallest of several after their mean; "
     "training values last, after them values of before the training or of a baseline (initial, untrained, dummy), and "
     "then names that do not tell which direction is better"
 )
@@ -650,7 +651,28 @@ def is_class_series(name: str) -> bool:
     return name.endswith("]") and "[" in name
 
 
-def _rank(name: str) -> tuple[bool, bool, bool, MetricKind, Split, int, str]:
-    split, kind = split_of(name), kind_of(name)
-    is_no_result = any(word in NOT_ITS_RESULT or word.startswith("dummy") for word in _words(name))
-    return (kind is MetricKind.OTHER, is_no_result, split is Split.TRAINING, kind, split, len(name), name)
+_EXTREMES: Final = _named("max min maximum minimum highest lowest")
+_OVER_A_RANGE: Final = re.compile(r"(?:@|map)0?\.?50?[-:]0?\.?95", re.IGNORECASE)
+"""mAP50-95, AP@0.50:0.95: the mean over all thresholds, which detectors are ranked by, and not that at one of them."""
+_AVERAGE_RECALL: Final = re.compile(r"(?:^|_)AR@")
+_WHOLE: Final = re.compile(r"(?:^|[_/])total(?=[_/ ]loss)", re.IGNORECASE)
+
+
+def _rank(name: str) -> tuple[bool | int | str, ...]:
+    split, kind, words = split_of(name), kind_of(name), set(_words(name))
+    is_no_result = any(word in NOT_ITS_RESULT or word.startswith("dummy") for word in words)
+    is_score = kind in (MetricKind.ACCURACY, MetricKind.SCORE)
+    return (
+        kind is MetricKind.OTHER,
+        is_no_result,
+        split is Split.TRAINING,
+        not is_score,
+        not words.isdisjoint(_EXTREMES),
+        is_score and split is Split.UNNAMED,
+        kind,
+        split,
+        _AVERAGE_RECALL.search(name) is not None,
+        _OVER_A_RANGE.search(name) is None,
+        len(_WHOLE.sub("", name)),
+        name,
+    )
