@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -69,6 +70,8 @@ _FINEST: Final = 1e-6
 """Steps below this share of the largest number are not told apart from none: single precision blurs them."""
 _MOST_NUMBERS: Final = 24
 _MOST_STEPS: Final = 100_000
+_LARGEST_WHOLE: Final = 2.0**53
+"""Beyond it not every whole number is one of floating point."""
 
 
 def distinct_among(values: FloatArray) -> NDArray[np.intp]:
@@ -115,17 +118,31 @@ def expected_ties(values: FloatArray) -> float:
 def step_of(values: FloatArray) -> float:
     """The largest step of which all values are multiples: a decimal place, or one example of so many; 0 for zeros.
 
-    Found by trying: 1, 1/2, 1/3, … (of a hundred for percentages), as far as single precision tells such steps from
-    none, and as few different values do not fit one by chance. Numbers without a step have the finest told apart.
+    Found by trying: 1, 1/2, 1/3, … (of a hundred for percentages, and of the power of ten below the largest number,
+    because scores in hundreds and times in microseconds have steps, too), as far as single precision tells such steps
+    from none, and as few different values do not fit one by chance; and of whole numbers what divides all of them.
+    Numbers without a step have the finest told apart.
     """
     sizes = np.unique(np.abs(values))
     largest = float(sizes.max(initial=0.0))
     tried = sizes[sizes > _FINEST * largest][:_MOST_NUMBERS]
     if not tried.size:
         return 0.0
-    scales = (1.0, 100.0) if 1.0 < largest <= 100.0 else (1.0,)
+    scales = dict.fromkeys((1.0, *((100.0,) if 1.0 < largest <= 100.0 else ()), _power_of_ten(largest)))
     found = [scale * step for scale in scales if (step := _unit_fraction(tried / scale, largest / scale))]
-    return max(found, default=_FINEST * largest)
+    return max([*found, _common_divisor(tried)], default=0.0) or _FINEST * largest
+
+
+def _power_of_ten(largest: float) -> float:
+    """The one below it; 1 for numbers so small that it has not all digits."""
+    return float(f"1e{math.floor(math.log10(largest))}") if largest > sys.float_info.min else 1.0
+
+
+def _common_divisor(sizes: FloatArray) -> float:
+    """What divides several whole numbers; 0 where they are none, and of one number alone, which divides itself."""
+    if sizes.size < 2 or float(sizes[-1]) > _LARGEST_WHOLE or not (sizes == np.rint(sizes)).all():
+        return 0.0
+    return float(math.gcd(*(int(size) for size in sizes.tolist())))
 
 
 def _unit_fraction(sizes: FloatArray, largest: float) -> float:
