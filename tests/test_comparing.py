@@ -11,7 +11,7 @@ from isorun.baselines import open_runs
 from isorun.comparing import HowCompared, TwoSides, compare_with
 from isorun.errors import InputError
 from isorun.study.cells import cells_of
-from isorun.study.records import Series
+from isorun.study.records import RunState, Series
 from isorun.testing.memory_store import MemoryStore
 from record_builder import make_record
 
@@ -153,3 +153,19 @@ def test_the_plain_table_of_a_package_is_a_baseline(tmp_path):
     told = compare_with(study(), tmp_path / "runs.csv", store=recorded(study(), 0.9))
     assert (str(told.verdict), told.b.units.count) == ("A better", 8)
     assert round(told.b.values.mean(), 4) == 0.8035
+
+
+def test_runs_that_failed_on_a_side_count_against_it():
+    own, theirs = study(repeats=16), study("base", approaches={"old": "python old.py"})
+    mine, held = recorded(own, 0.9), recorded(theirs, 0.8, host="there")
+    assert str(compare_with(own, held, store=mine, baseline_study="base").verdict) == "A better"
+    failing = MemoryStore()
+    for place, record in enumerate(mine.records()):
+        failing.finish(replace(record, state=RunState.FAILED, reason="exit code 1") if place % 2 else record)
+    told = compare_with(own, held, store=failing, baseline_study="base")
+    assert (str(told.verdict), told.a.units.count) == ("undecided", 8)
+    assert "8 of 16 runs of net at level default left no result" in told.decision.why
+    stopped = MemoryStore()
+    for place, record in enumerate(mine.records()):
+        stopped.finish(replace(record, state=RunState.INTERRUPTED) if place % 2 else record)
+    assert str(compare_with(own, held, store=stopped, baseline_study="base").verdict) == "A better"

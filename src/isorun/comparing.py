@@ -160,6 +160,12 @@ class _Side:
         metric = replace(own.metric, scale=scale_of_values(own.metric.name, side.values))
         return cls(own.name, held.place, metric, rows, side.noun, conditions=held.told)
 
+    def lost(self, name: str) -> frozenset[str]:
+        """The units without a result, as the table of both sides calls them. name: of the side there."""
+        if self.group is None or self.selection is None:
+            return frozenset()
+        return frozenset(f"{name} {unit}" for unit in self.group.lost(self.selection.name))
+
     def held(self, runs: KnownRuns) -> ComparedSide:
         """What says whether it can be compared. runs: those that it is a group of."""
         declared = runs.study.metrics.get(self.metric.name) if runs.study is not None else None
@@ -294,6 +300,7 @@ class TwoSides:
             conditions=self._conditions(),
             real_runs=own.real_runs,
             extras=asked.extras,
+            lost={a: own.lost(a), b: other.lost(b)},
         )
 
     def _refusal(self) -> InputError:

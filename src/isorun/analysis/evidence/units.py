@@ -60,6 +60,7 @@ __all__ = [
     "unit_conditions",
     "unit_labels",
     "units_of",
+    "units_without_value",
 ]
 
 _IMPOSSIBLE: Final = 0.001
@@ -265,7 +266,7 @@ def names_seed(name: str) -> bool:
 def units_of(table: Measurements, group: Values, counting: Counting) -> Units:
     """The units among the finite values of one group of rows."""
     alone = _one_seed(table, group, counting)
-    labels = _labels(table, group, counting)
+    labels = _labels(table, group.rows, counting)
     membership = _numbered(labels)
     means = _means(group.finite, membership, int(membership.max(initial=-1)) + 1)
     found = Units(means, tuple(dict.fromkeys(labels)), group.finite, counting.noun, alone=alone)
@@ -359,13 +360,17 @@ def _numbered(items: Sequence[Hashable]) -> NDArray[np.intp]:
     return np.array([places.setdefault(item, len(places)) for item in items], dtype=np.intp)
 
 
-def _labels(table: Measurements, group: Values, counting: Counting) -> list[str]:
+def units_without_value(table: Measurements, group: Values, counting: Counting) -> frozenset[str]:
+    """The labels of the units that have a run without a finite value."""
+    return frozenset(_labels(table, group.left_out, counting)) if group.dropped else frozenset()
+
+
+def _labels(table: Measurements, rows: NDArray[np.intp], counting: Counting) -> list[str]:
     """A label for each row; a row without one is a unit of its own."""
-    rows = group.rows.tolist()
     if counting.column is None:
-        return [table.place(row) for row in rows]
+        return [table.place(row) for row in rows.tolist()]
     column = unit_labels(table, counting.column)
-    return [column[row] or table.place(row) for row in rows]
+    return [column[row] or table.place(row) for row in rows.tolist()]
 
 
 def unit_labels(table: Measurements, column: str) -> list[str]:
