@@ -24,6 +24,7 @@ import re
 import sys
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -448,7 +449,7 @@ FEWEST_UNITS: Final = 2
 
 def unit_conditions(sides: Mapping[str, Units], *, next_step: str) -> tuple[Condition, ...]:
     """What the units themselves say against a verdict. next_step: the command that makes real runs."""
-    return (*_copies(sides, next_step), *_rounded(sides), *_too_few(sides, next_step))
+    return (*_copies(sides, next_step), *_same_draws(sides), *_rounded(sides), *_too_few(sides, next_step))
 
 
 def _rounded(sides: Mapping[str, Units]) -> Sequence[Condition]:
@@ -462,6 +463,42 @@ def _rounded(sides: Mapping[str, Units]) -> Sequence[Condition]:
         f"values come in steps of {step:.3g}, which is coarse beside their spread (sd {widest:.2g}): ties hide much"
     )
     return (Condition("rounded-values", message, "log more digits, or measure on more examples"),)
+
+
+_FEWEST_SHARED: Final = 3
+
+
+def _same_draws(sides: Mapping[str, Units]) -> Sequence[Condition]:
+    """Two sides that hold the very same numbers, more of them than chance makes: one set of draws, on both sides."""
+    for (a, first), (b, second) in combinations(sides.items(), 2):
+        shared = _shared_numbers(first.values, second.values)
+        if not shared:
+            continue
+        what = some(shared, first.noun if first.noun not in {"row", "unit"} else "run")
+        message = (
+            f"{what} of {a} and {b} gave the very same numbers, which independent draws do not: they are the same runs "
+            "again, or what is compared had no effect on them"
+        )
+        return (
+            Condition("same-draws", message, "see whether it reaches the training: isorun env diff RUN RUN", (a, b)),
+        )
+    return ()
+
+
+def _shared_numbers(first: FloatArray, second: FloatArray) -> int:
+    """How many different numbers are on both sides; 0 where chance may have brought them there.
+
+    The one that most runs have is left out, as among the runs of one side: a ceiling, or a failure.
+    """
+    shared = np.intersect1d(first, second)
+    if shared.size < _FEWEST_SHARED:
+        return 0
+    both = np.concatenate([first, second])
+    numbers, counts = np.unique(both, return_counts=True)
+    others = shared[shared != numbers[counts.argmax()]] if counts.max() > _FEWEST_SHARED else shared
+    pairs = first.size * second.size / (both.size * (both.size - 1) / 2.0)
+    chance = _chance_of(int(others.size), expected_ties(both) * pairs)
+    return int(shared.size) if others.size and chance < _IMPOSSIBLE else 0
 
 
 def counting_conditions(table: Measurements, sides: Mapping[str, Values], counting: Counting) -> tuple[Condition, ...]:
