@@ -169,3 +169,20 @@ def test_runs_that_failed_on_a_side_count_against_it():
     for place, record in enumerate(mine.records()):
         stopped.finish(replace(record, state=RunState.INTERRUPTED) if place % 2 else record)
     assert str(compare_with(own, held, store=stopped, baseline_study="base").verdict) == "A better"
+
+
+def test_what_is_not_comparable_stands_in_the_sentence_of_whoever_compares_it_anyway():
+    mine = recorded(study(), 0.9, digests={"data": "aa" * 32})
+    told = compared(mine=mine, digests={"data": "bb" * 32}, anyway=True)
+    assert "(compared although the two sides were trained on different data (data)" in told.decision.why
+    assert "compared although" in told.to_json()["why"]
+    assert "compared although" not in compared(mine=mine, digests={"data": "aa" * 32}).decision.why
+
+
+def test_the_same_draws_on_both_sides_are_told():
+    own, theirs = study(), study("base", approaches={"old": "python old.py"})
+    mine, held = recorded(own, 0.91234567), recorded(theirs, 0.91234567, host="there")
+    told = compare_with(own, held, store=mine, baseline_study="base", margin=0.1)
+    assert "8 runs of net at level default and old at level default" in told.conditions[-1].message
+    assert "same-draws" in {one.code for one in told.conditions}
+    assert "same-draws" not in {one.code for one in compared().conditions}

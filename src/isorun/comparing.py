@@ -19,11 +19,12 @@ from isorun.analysis.checks.sides import GroupName, group_name, list_side, table
 from isorun.analysis.comparability import ComparedSide, is_arguable, unknown_to_compare, unlike_sides
 from isorun.analysis.comparison import NO_EXTRAS, Comparison, Extras
 from isorun.analysis.comparison import compare as compare_sides
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, voided
 from isorun.analysis.evidence.judged import DIRECTION_CODES, JudgedMetric, direction_conditions
 from isorun.analysis.evidence.provenance import between_sides
 from isorun.analysis.evidence.scales import scale_of_values
 from isorun.analysis.evidence.units import Counting
+from isorun.analysis.sequential import Decision
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.study_result import UNIT, StudySides, analyse_recorded, not_logged
 from isorun.baselines import KnownRuns, open_runs
@@ -285,7 +286,7 @@ class TwoSides:
             raise self._refusal()
         own, other = self._own, self._other
         a, b = self.names
-        return compare_sides(
+        compared = compare_sides(
             self.table(),
             value=self.metric.name,
             by=SIDE,
@@ -302,6 +303,14 @@ class TwoSides:
             extras=asked.extras,
             lost={a: own.lost(a), b: other.lost(b)},
         )
+        return replace(compared, decision=self._told_anyway(compared.decision, compared.conditions))
+
+    def _told_anyway(self, decision: Decision, conditions: Iterable[Condition]) -> Decision:
+        """The decision with what is not comparable in its sentence, because sentences are quoted without footnotes."""
+        if not self.unlike or voided(conditions) is not None:
+            return decision
+        reasons = "; ".join(one.message for one in self.unlike)
+        return replace(decision, why=f"{decision.why} (compared although {reasons})")
 
     def _refusal(self) -> InputError:
         first, *others = sorted(self.unlike, key=lambda one: is_arguable([one]))
