@@ -61,6 +61,7 @@ __all__ = [
     "unit_conditions",
     "unit_labels",
     "units_of",
+    "units_of_rows",
     "units_without_value",
 ]
 
@@ -364,6 +365,22 @@ def _numbered(items: Sequence[Hashable]) -> NDArray[np.intp]:
 def units_without_value(table: Measurements, group: Values, counting: Counting) -> frozenset[str]:
     """The labels of the units that have a run without a finite value."""
     return frozenset(_labels(table, group.left_out, counting)) if group.dropped else frozenset()
+
+
+def units_of_rows(table: Measurements, group: Values, counting: Counting) -> list[str]:
+    """The label of the unit that each row counts to, in the order of the rows with a value and then of the others.
+
+    Copies have that of the unit that stands for them.
+    """
+    rows = np.concatenate([group.rows, group.left_out])
+    labels = _labels(table, rows, counting)
+    apart = units_of(table, group, replace(counting, asked=True))
+    kept = units_of(table, group, counting)
+    if kept.count == apart.count:
+        return labels
+    nearest = np.abs(apart.values[:, None] - kept.values[None, :]).argmin(axis=1).tolist()
+    stands_for = dict(zip(apart.labels, (kept.labels[place] for place in nearest), strict=True))
+    return [stands_for.get(label, label) for label in labels]
 
 
 def _labels(table: Measurements, rows: NDArray[np.intp], counting: Counting) -> list[str]:
