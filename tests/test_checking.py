@@ -247,6 +247,13 @@ def test_a_table_is_a_baseline(table):
         checked(table, small(levels=["deterministic"]))
 
 
+def test_a_table_whose_seeds_are_missing_in_part_gives_no_verdict():
+    rows = {"seed": ["1", "2", "3", "4", "", "", "", ""], "test_acc": [0.95 + place / 1000 for place in range(8)]}
+    result = checked(rows, margin=0.5)
+    assert str(result.verdict) == "undecided"
+    assert [one.code for one in result.all_conditions if one.voids] == ["seeds-missing"]
+
+
 def test_a_table_without_the_column_that_tells_groups_apart_is_refused(table):
     study = small(approaches={"net": "python train.py {config.lr}"}, configs={"one": {"lr": 1}, "two": {"lr": 2}})
     with pytest.raises(InputError, match="no column config"):

@@ -11,7 +11,7 @@ from isorun.baselines import open_runs
 from isorun.comparing import HowCompared, TwoSides, compare_with
 from isorun.errors import InputError
 from isorun.study.cells import cells_of
-from isorun.study.records import Series
+from isorun.study.records import RunState, Series
 from isorun.testing.memory_store import MemoryStore
 from record_builder import make_record
 
@@ -153,3 +153,79 @@ def test_the_plain_table_of_a_package_is_a_baseline(tmp_path):
     told = compare_with(study(), tmp_path / "runs.csv", store=recorded(study(), 0.9))
     assert (str(told.verdict), told.b.units.count) == ("A better", 8)
     assert round(told.b.values.mean(), 4) == 0.8035
+
+
+def test_runs_that_failed_on_a_side_count_against_it():
+    own, theirs = study(repeats=16), study("base", approaches={"old": "python old.py"})
+    mine, held = recorded(own, 0.9), recorded(theirs, 0.8, host="there")
+    assert str(compare_with(own, held, store=mine, baseline_study="base").verdict) == "A better"
+    failing = MemoryStore()
+    for place, record in enumerate(mine.records()):
+        failing.finish(replace(record, state=RunState.FAILED, reason="exit code 1") if place % 2 else record)
+    told = compare_with(own, held, store=failing, baseline_study="base")
+    assert (str(told.verdict), told.a.units.count) == ("undecided", 8)
+    assert "8 of 16 runs of net at level default left no result" in told.decision.why
+    stopped = MemoryStore()
+    for place, record in enumerate(mine.records()):
+        stopped.finish(replace(record, state=RunState.INTERRUPTED) if place % 2 else record)
+    assert str(compare_with(own, held, store=stopped, baseline_study="base").verdict) == "A better"
+
+
+def test_what_is_not_comparable_stands_in_the_sentence_of_whoever_compares_it_anyway():
+    mine = recorded(study(), 0.9, digests={"data": "aa" * 32})
+    told = compared(mine=mine, digests={"data": "bb" * 32}, anyway=True)
+    assert "(compared although the two sides were trained on different data (data)" in told.decision.why
+    assert "compared although" in told.to_json()["why"]
+    assert "compared although" not in compared(mine=mine, digests={"data": "aa" * 32}).decision.why
+
+
+def test_the_same_draws_on_both_sides_are_told():
+    own, theirs = study(), study("base", approaches={"old": "python old.py"})
+    mine, held = recorded(own, 0.91234567), recorded(theirs, 0.91234567, host="there")
+    told = compare_with(own, held, store=mine, baseline_study="base", margin=0.1)
+    assert "8 runs of net at level default and old at level default" in told.conditions[-1].message
+    assert "same-draws" in {one.code for one in told.conditions}
+    assert "same-draws" not in {one.code for one in compared().conditions}
+
+
+def table(*rows, columns):
+    return dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def against(baseline, **options):
+    own = study()
+    return compare_with(own, baseline, store=recorded(own, 0.9), **options)
+
+
+def test_a_table_as_baseline_keeps_its_runs_apart_from_what_they_count_as():
+    told = against(table(*((s, 0.7 + s / 50 + k / 500) for s in range(6) for k in range(5)), columns=("seed", "acc")))
+    assert (told.b.units.runs.size, told.b.units.count) == (30, 6)
+    assert told.b.runs.min() == pytest.approx(0.7)
+    assert "30 runs of 6 independent draws count as 6" in str(told)
+
+
+def test_copies_in_a_table_as_baseline_are_told():
+    told = against(table(*((0.71234567 + k / 7919,) for k in range(6) for _ in range(4)), columns=("acc",)))
+    assert (told.b.units.runs.size, told.b.units.count) == (24, 6)
+    assert "copies" in {one.code for one in told.conditions}
+    told = against([0.71234567 + k / 7919 for k in range(6) for _ in range(4)])
+    assert (told.b.units.runs.size, told.b.units.count) == (24, 6)
+
+
+def test_what_a_table_leaves_open_says_of_it_as_baseline_what_it_says_of_it_alone():
+    half = table(*((str(s) if s % 2 else "", 0.7 + s / 1000) for s in range(12)), columns=("seed", "acc"))
+    told = against(half)
+    assert (str(told.verdict), [one.code for one in told.conditions if one.voids]) == ("undecided", ["seeds-missing"])
+    folds = table(*((s % 4, 0.7 + s / 1000) for s in range(12)), columns=("fold", "acc"))
+    assert "rows-may-repeat" in {one.code for one in against(folds).conditions}
+    models = table(*((("resnet", "vgg")[s % 2], 0.7 + s / 1000) for s in range(12)), columns=("model", "acc"))
+    pooled = next(one for one in against(models).conditions if one.code == "sides-pooled")
+    assert "'model'" in pooled.message
+
+
+def test_values_that_are_not_finite_in_a_table_as_baseline_can_be_left_out():
+    rows = table(*((0.7 + s / 1000 if s % 3 else float("nan"),) for s in range(12)), columns=("acc",))
+    with pytest.raises(InputError, match="not finite"):
+        against(rows)
+    told = against(rows, drop_missing=True)
+    assert (str(told.verdict), told.b.units.count, told.b.dropped) == ("A better", 8, 4)

@@ -309,3 +309,28 @@ def test_lists_are_decided_without_any_store():
     a, b = [0.9 + number / 1000 for number in range(12)], [0.1 + number / 1000 for number in range(12)]
     decision = decide(a, b, direction="higher")
     assert str(decision.verdict) == "A better"
+
+
+def diverging(every, end):
+    """A new training that gains much where it ends well; the first attempt at every so many draws does not: `end`."""
+
+    def compute(job):
+        diverges = job.cell.approach == "new" and job.cell.repeat % every == 1 and job.run_id.endswith("-1")
+        return end if diverges else drawn(job)
+
+    return compute
+
+
+@pytest.mark.parametrize("end", [Computed(exit_code=1), Computed({"acc": float("nan")})], ids=["fails", "not finite"])
+def test_who_tries_until_a_run_ends_well_is_not_called_better(store, end):
+    result = decided(two(0.3), store, diverging(2, end))
+    assert str(result.verdict) == "undecided"
+    told = {one.code: one for one in result.conditions}
+    assert told["survivors-only"].voids
+    assert result.why.startswith("undecided: ")
+    assert "left no result" in result.why
+
+
+def test_one_run_in_many_that_fails_does_not_take_a_plain_claim_away(store):
+    result = decided(two(0.3), store, diverging(12, Computed({"acc": float("nan")})), min_runs=12)
+    assert str(result.verdict) == "B better"

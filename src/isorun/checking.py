@@ -372,7 +372,7 @@ def _evidence(name: GroupName, question: CheckQuestion, judged: _Judged, base: _
 def _of_group(judged: _Judged, name: GroupName) -> tuple[Condition, ...]:
     """What is known against the group alone; failures and values that are missing are counted by the check itself."""
     if judged.result is None:
-        return ()
+        return judged.sides[name].conditions
     counted = {"runs-failed", "not-finite", "runs-missing", "unjudged", "direction-guessed", "direction-unknown"}
     sides = StudySides(judged.result, "approach", (judged.groups[name],))
     return tuple(condition for condition in sides.conditions() if condition.code not in counted)

@@ -15,15 +15,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.analysis.checks.sides import GroupName, group_name, list_side, table_sides
+import numpy as np
+
+from isorun.analysis.checks.sides import CountedRows, GroupName, group_name
 from isorun.analysis.comparability import ComparedSide, is_arguable, unknown_to_compare, unlike_sides
 from isorun.analysis.comparison import NO_EXTRAS, Comparison, Extras
 from isorun.analysis.comparison import compare as compare_sides
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, voided
 from isorun.analysis.evidence.judged import DIRECTION_CODES, JudgedMetric, direction_conditions
 from isorun.analysis.evidence.provenance import between_sides
 from isorun.analysis.evidence.scales import scale_of_values
 from isorun.analysis.evidence.units import Counting
+from isorun.analysis.measurements import read_table
+from isorun.analysis.sequential import Decision
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.study_result import UNIT, StudySides, analyse_recorded, not_logged
 from isorun.baselines import KnownRuns, open_runs
@@ -141,24 +145,23 @@ class _Side:
         if held.records is not None:
             metrics = {own.metric.name: Metric(own.metric.name, own.metric.direction)}
             return cls.of_records(held, metrics, labels, selection=selection, like=own.name)
-        if held.numbers is not None:
-            if labels:
-                raise InputError(
-                    f"{held.place} has no groups", found=", ".join(labels), hint="leave baseline_where out"
-                )
-            side = list_side(held.numbers)
-        else:
-            assert held.table is not None
-            name = replace(own.name, **labels)
-            found = table_sides(held.table, own.metric.name, [name])
-            if name not in found:
-                raise InputError(
-                    f"no row of {held.place} belongs to {name.label}", hint="--baseline-where FACTOR=LABEL"
-                )
-            side = found[name]
-        rows = tuple((label, label, value) for label, value in zip(side.labels, side.values.tolist(), strict=True))
-        metric = replace(own.metric, scale=scale_of_values(own.metric.name, side.values))
-        return cls(own.name, held.place, metric, rows, side.noun, conditions=held.told)
+        if held.numbers is not None and labels:
+            raise InputError(f"{held.place} has no groups", found=", ".join(labels), hint="leave baseline_where out")
+        name = replace(own.name, **labels)
+        table = read_table({own.metric.name: held.numbers}) if held.table is None else held.table
+        found = CountedRows.of(replace(table, source=held.place), own.metric.name, name)
+        if found is None:
+            raise InputError(f"no row of {held.place} belongs to {name.label}", hint="--baseline-where FACTOR=LABEL")
+        values = np.array([value for _, _, value in found.rows])
+        metric = replace(own.metric, scale=scale_of_values(own.metric.name, values))
+        told = (*held.told, *found.conditions)
+        return cls(own.name, held.place, metric, found.rows, own.noun, conditions=told)
+
+    def lost(self, name: str) -> frozenset[str]:
+        """The units without a result, as the table of both sides calls them. name: of the side there."""
+        if self.group is None or self.selection is None:
+            return frozenset()
+        return frozenset(f"{name} {unit}" for unit in self.group.lost(self.selection.name))
 
     def held(self, runs: KnownRuns) -> ComparedSide:
         """What says whether it can be compared. runs: those that it is a group of."""
@@ -279,7 +282,7 @@ class TwoSides:
             raise self._refusal()
         own, other = self._own, self._other
         a, b = self.names
-        return compare_sides(
+        compared = compare_sides(
             self.table(),
             value=self.metric.name,
             by=SIDE,
@@ -294,7 +297,16 @@ class TwoSides:
             conditions=self._conditions(),
             real_runs=own.real_runs,
             extras=asked.extras,
+            lost={a: own.lost(a), b: other.lost(b)},
         )
+        return replace(compared, decision=self._told_anyway(compared.decision, compared.conditions))
+
+    def _told_anyway(self, decision: Decision, conditions: Iterable[Condition]) -> Decision:
+        """The decision with what is not comparable in its sentence, because sentences are quoted without footnotes."""
+        if not self.unlike or voided(conditions) is not None:
+            return decision
+        reasons = "; ".join(one.message for one in self.unlike)
+        return replace(decision, why=f"{decision.why} (compared although {reasons})")
 
     def _refusal(self) -> InputError:
         first, *others = sorted(self.unlike, key=lambda one: is_arguable([one]))

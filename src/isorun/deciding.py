@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from isorun.analysis.comparison import REAL_RUNS
 from isorun.analysis.evidence import Condition, voided
 from isorun.analysis.evidence.judged import ASSUMED
 from isorun.analysis.evidence.scales import unlike_scales
+from isorun.analysis.evidence.survivors import Survivors
 from isorun.analysis.evidence.units import (
     FEWEST_UNITS,
     REPEAT,
@@ -26,15 +28,18 @@ from isorun.analysis.evidence.units import (
     paired_units,
     unit_conditions,
     units_of,
+    units_without_value,
 )
 from isorun.analysis.measurements import Group, Measurements
-from isorun.analysis.samples import FloatArray, finite_sample
+from isorun.analysis.samples import FloatArray, Pairs, finite_sample
 from isorun.analysis.sequential import Decision, Looks, Plan, Verdict, continued, named, withheld
 from isorun.analysis.sequential.nearly_normal import taken_for_granted
 from isorun.analysis.sequential.rules import planned_rule
+from isorun.analysis.sequential.survivors import survivors_only
 from isorun.analysis.sequential.verdict import PlanOptions, decide_by, next_action, plan_of
+from isorun.analysis.studies.group_result import GroupKey
 from isorun.analysis.studies.selection import DEFAULT_SELECTIONS
-from isorun.analysis.studies.study_result import StudyResult, not_logged, refuse_pooling
+from isorun.analysis.studies.study_result import StudyResult, StudySides, not_logged, refuse_pooling
 from isorun.errors import InputError, IsorunError, NothingRecorded, known_names
 from isorun.execution import AbstractExecutor
 from isorun.questions import Results, study_results
@@ -227,10 +232,13 @@ class Sides:
     def groups(self, found: Results, value: str | None) -> tuple[Group, Group]:
         """The runs of both sides in the order they were planned."""
         table = found.table.where(self.fixed)
-        groups = {group.name: group for group in table.groups(found.value(value), (self.by,))}
+        groups = {group.name: group for group in table.groups(found.value(value), (self.by,), drop_missing=True)}
         for name in (self.a, self.b):
             if name not in groups:
                 raise _nothing_finished(name)
+            if not groups[name].values.finite.size:
+                hint = "isorun report shows what became of each; a training that only diverges has no result to compare"
+                raise NothingRecorded(f"no run of {name!r} has a finite {found.value(value)}", hint=hint)
         return groups[self.a], groups[self.b]
 
 
@@ -309,6 +317,7 @@ class _Rule(AbstractAgenda):
         self._known_cells: set[str] = set()
         self._records: dict[str, RunRecord] = {}
         self._heard: list[RunRecord] = []
+        self._failed_draws: list[RunRecord] = []
         self._ran_any = False
         self._seen = (0, 0)
         self._last: _Look | None = None
@@ -332,6 +341,9 @@ class _Rule(AbstractAgenda):
         self._records[record.run_id] = record
         self._heard.append(record)
         self._ran_any = True
+        # At level default another attempt is another draw, and trying until one ends would draw the better ones.
+        if record.state in (RunState.FAILED, RunState.TIMED_OUT) and record.cell.seed is None:
+            self._failed_draws.append(record)
         if final:
             self._open.discard(record.cell.id)
 
@@ -350,7 +362,8 @@ class _Rule(AbstractAgenda):
         """Judge the runs made so far. stopped: why there will be no more of them."""
         found = sorted(self._records.values(), key=lambda record: (record.cell.id, record.attempt))
         told = workflow.store_conditions(self._store)
-        look = self._question.look(self._plan, workflow.analyse_records(self.larger, found, told))
+        analysed = workflow.analyse_records(self.larger, found, told)
+        look = self._question.look(self._plan, analysed, self._failed_draws)
         if any(not point.planned for point in look.decision.path):
             self._kept.keep(self._plan, self.larger)
         if self._on_look is not None:
@@ -368,8 +381,8 @@ class _Rule(AbstractAgenda):
         if self._heard and not any(record.state is RunState.FINISHED for record in self._heard):
             return "the last runs all failed"
         void = voided(look.conditions)
-        # One finished run of a side is too few as well, but more of them may still come.
-        if void is not None and (void.code != "too-few-units" or look.drawn >= FEWEST_UNITS):
+        # One run of a side with a result is too few as well, but more of them may still come.
+        if void is not None and (void.code != "too-few-units" or look.drawn - look.without_value >= FEWEST_UNITS):
             return void.message
         seen = self._seen if self._ran_any else (0, 0)
         if any(seen) and all(units.count <= before for units, before in zip(look.units, seen, strict=True)):
@@ -443,12 +456,16 @@ class KeptPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What is known after some runs. drawn: how many draws the side that has fewer has finished, copies included."""
+    """What is known after some runs. drawn: how many draws the side that has fewer has finished, copies included.
+
+    without_value: of one side, the most of them that have no finite value.
+    """
 
     decision: Decision
     units: tuple[Units, Units]
     conditions: tuple[Condition, ...]
     drawn: int
+    without_value: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,8 +505,11 @@ class _Question:
         planned_rule(plan, np.empty(0), np.empty(0))
         return plan
 
-    def look(self, plan: Plan, analysed: StudyResult) -> _Look:
-        """The decision under the plan on the runs made so far, with the conditions it stands under."""
+    def look(self, plan: Plan, analysed: StudyResult, failed: Sequence[RunRecord]) -> _Look:
+        """The decision under the plan on the runs made so far, with the conditions it stands under.
+
+        failed: draws that left no result, whether or not their cells have a finished run by now.
+        """
         sides = self.sides
         if not analysed.states[RunState.FINISHED]:
             raise _nothing_finished(sides.a)
@@ -510,9 +530,32 @@ class _Question:
         judged = self._judged(table, groups, units, counting)
         decision = decide_by(plan, *judged, direction=metric.direction or "higher")
         known = (*known, *taken_for_granted(decision, *judged))
+        survivors = [
+            Survivors(
+                group.name,
+                unit,
+                self._lost(study, group.name, failed) | units_without_value(table, group.values, counting),
+            )
+            for group, unit in zip(groups, units, strict=True)
+        ]
+        again = functools.partial(decide_by, replace(plan, margin=None), direction=decision.direction)
+        known = (
+            *known,
+            *survivors_only(decision, (survivors[0], survivors[1]), Pairs(*judged) if self.pair else None, again),
+        )
         decision = named(decision, sides.a, sides.b, units[0].noun, about=units[0].about)
         drawn = min(group.units.planned for group in study.groups)
-        return _Look(withheld(decision, known), units, known, drawn)
+        without_value = max(group.values.dropped for group in groups)
+        return _Look(withheld(decision, known), units, known, drawn, without_value)
+
+    def _lost(self, study: StudySides, side: str, failed: Sequence[RunRecord]) -> frozenset[str]:
+        """The units of a side that left no result, and draws that failed before others; of one seed alone none."""
+        if self.unit is not None:
+            return frozenset()
+        group = next(group for group in study.groups if _label(group.key, self.sides.by) == side)
+        draws = [run for run in failed if self.sides.has(run.cell) and _label(run.cell, self.sides.by) == side]
+        counted = {f"cell {run.cell.id}" for run in draws}
+        return (group.lost(self.selection) - counted) | {run.run_id for run in draws}
 
     def _judged(
         self, table: Measurements, groups: Sequence[Group], units: Sequence[Units], counting: Counting
@@ -555,5 +598,5 @@ def _two_labels(labels: list[str], a: str | None, b: str | None) -> tuple[str, s
     return a, b
 
 
-def _label(cell: Cell, factor: str) -> str:
+def _label(cell: Cell | GroupKey, factor: str) -> str:
     return str(getattr(cell, factor))

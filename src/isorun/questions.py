@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from isorun.analysis.planning.power import PowerResult
     from isorun.analysis.samples import FloatArray
     from isorun.analysis.spreads import Summaries
+    from isorun.analysis.studies.group_result import GroupResult
     from isorun.analysis.studies.study_result import StudyResult, StudySides
     from isorun.store import AbstractStore
     from isorun.study.records import RunRecord
@@ -291,13 +292,33 @@ class _Part:
 
     def unlike(self, a: str, b: str) -> tuple[Condition, ...]:
         """What of the two groups with these labels is not alike; nothing where the runs are not at hand."""
-        factors = [name.strip() for name in self.factor.split(",")]
-        if self.sides is None or not self.found.records or not set(factors) <= set(self.found.factors):
+        named = self._named_groups()
+        if not named or not self.found.records:
             return ()
         from isorun.analysis.comparability import unlike_groups
 
-        named = {",".join(str(getattr(one.key, name)) for name in factors): one for one in self.sides.groups}
-        return tuple(unlike_groups(self.found.records, (named[a], named[b]), factors))
+        return tuple(unlike_groups(self.found.records, (named[a], named[b]), self._factors))
+
+    def lost(self) -> dict[str, frozenset[str]]:
+        """By the label of a group of the study, the units that left no result; where the records say what units are."""
+        if (
+            not self.counting.recorded
+            or self.counting.asked
+            or not set(self.asked.where or {}) <= set(self.found.factors)
+        ):
+            return {}
+        return {label: group.lost(self.asked.selection) for label, group in self._named_groups().items()}
+
+    @property
+    def _factors(self) -> list[str]:
+        return [name.strip() for name in self.factor.split(",")]
+
+    def _named_groups(self) -> dict[str, GroupResult]:
+        """The groups of the study by their labels; none where something else tells the sides apart."""
+        factors = self._factors
+        if self.sides is None or not set(factors) <= set(self.found.factors):
+            return {}
+        return {",".join(str(getattr(one.key, name)) for name in factors): one for one in self.sides.groups}
 
     def groups(self, columns: Sequence[str]) -> tuple[Group, ...]:
         """The values of each group."""
@@ -423,6 +444,7 @@ def compare(
         conditions=part.conditions(metric),
         real_runs=part.real_runs,
         extras=extras,
+        lost=part.lost(),
     )
     return replace(compared, conditions=(*compared.conditions, *part.unlike(compared.a.name, compared.b.name)))
 
@@ -587,6 +609,7 @@ def _board(part: _Part) -> BoardScores:
         task=asked.task,
         pair=asked.pair,
         drop_missing=asked.drop_missing,
+        lost={} if asked.task else part.lost(),
     )
 
 
@@ -630,6 +653,7 @@ def rank(
         options=BoardOptions(statistic, best_of, repetitions),
         notes=board.notes,
         units=board.units,
+        worst=board.with_the_worst(better),
         conditions=(
             *part.conditions(metric),
             *board.conditions,

@@ -8,7 +8,8 @@ and effect sizes are positive when A has the larger mean. What depends on which 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -28,6 +29,7 @@ from isorun.analysis.evidence.units import (
     refuse_value_as_unit,
     unit_conditions,
     units_of,
+    units_without_value,
 )
 from isorun.analysis.measurements import Group, Measurements, read_table
 from isorun.analysis.pairwise import (
@@ -74,11 +76,15 @@ __all__ = ["REAL_RUNS", "Comparison", "Extras", "PairedTests", "Side", "compare"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two approaches: its name, the units among its finite values, and how many values were left out."""
+    """One of the two approaches: its name, the units among its finite values, and how many values were left out.
+
+    lost: the labels of units with a run that left no result.
+    """
 
     name: str
     units: Units
     dropped: int = 0
+    lost: frozenset[str] = frozenset()
 
     @property
     def values(self) -> FloatArray:
@@ -323,6 +329,7 @@ def compare(
     conditions: Sequence[Condition] = (),
     real_runs: str = REAL_RUNS,
     extras: Extras = NO_EXTRAS,
+    lost: Mapping[str, frozenset[str]] | None = None,
 ) -> Comparison:
     """Compare two approaches.
 
@@ -331,7 +338,8 @@ def compare(
     without a and b the column must hold exactly two labels. margin: the difference that does not matter, for the
     verdict "equivalent". unit: the column that says what was drawn independently ("repeat": the runs of one seed);
     a column of seeds where there is one, else every row. conditions: what is known against the evidence beforehand.
-    real_runs: the command that makes more of it. extras: what is asked for by name beside the verdict.
+    real_runs: the command that makes more of it. extras: what is asked for by name beside the verdict. lost: by the
+    name of a side, the labels of units that left no result and are in no row.
     """
     higher_is_better(direction)
     if second is not None:
@@ -340,13 +348,16 @@ def compare(
         pairs = _in_order(data, second) if paired else None
     else:
         chosen = _TablePart(value, by, (a, b), pair, where or {}, drop_missing, unit)
-        sides, pairs, pooled = _from_table(data, chosen)
+        sides, pairs, pooled = _from_table(data, chosen, lost or {})
         conditions = (*conditions, *pooled)
     found = (*conditions, *unit_conditions({side.name: side.units for side in sides}, next_step=real_runs))
     found = (*found, *_unlike_scales(value or "", sides))
     judged = (pairs.first, pairs.second) if pairs is not None else (sides[0].values, sides[1].values)
-    decision = decide(*judged, direction=direction, margin=margin, method="fixed", test=test, paired=pairs is not None)
+    judge = functools.partial(decide, direction=direction, method="fixed", test=test, paired=pairs is not None)
+    decision = judge(*judged, margin=margin)
     found = (*found, *_taken_for_granted(decision, *judged))
+    if any(side.lost for side in sides):
+        found = (*found, *_of_survivors(decision, sides, pairs, judge))
     decision = named(decision, sides[0].name, sides[1].name, sides[0].units.noun, about=sides[0].units.about)
     return compared(
         *sides,
@@ -376,6 +387,17 @@ def _taken_for_granted(decision: Decision, a: FloatArray, b: FloatArray) -> tupl
     from isorun.analysis.sequential.nearly_normal import taken_for_granted
 
     return taken_for_granted(decision, a, b)
+
+
+def _of_survivors(
+    decision: Decision, sides: tuple[Side, Side], pairs: Pairs | None, again: Callable[..., Decision]
+) -> tuple[Condition, ...]:
+    """Loaded where runs are lost."""
+    from isorun.analysis.evidence.survivors import Survivors
+    from isorun.analysis.sequential.survivors import survivors_only
+
+    first, second = (Survivors(side.name, side.units, side.lost) for side in sides)
+    return survivors_only(decision, (first, second), pairs, again)
 
 
 def _by_name(asked: Extras, a: Side, b: Side, pairs: Pairs | None, direction: str) -> Mapping[str, Named]:
@@ -416,7 +438,9 @@ class _TablePart:
     unit: str | Counting | None
 
 
-def _from_table(data: Any, chosen: _TablePart) -> tuple[tuple[Side, Side], Pairs | None, tuple[Condition, ...]]:
+def _from_table(
+    data: Any, chosen: _TablePart, lost: Mapping[str, frozenset[str]]
+) -> tuple[tuple[Side, Side], Pairs | None, tuple[Condition, ...]]:
     """Both sides, their pairs where asked, and what is pooled within them."""
     value, by = chosen.value, chosen.by
     if value is None or by is None:
@@ -430,7 +454,8 @@ def _from_table(data: Any, chosen: _TablePart) -> tuple[tuple[Side, Side], Pairs
     refuse_value_as_unit(counting, value)
     columns = column_names(by, tuple(table.columns))
     first, second = _two_of(table.groups(value, columns, drop_missing=chosen.drop_missing), chosen.labels)
-    sides = _side(table, first, value, counting), _side(table, second, value, counting)
+    known = [lost.get(group.name, frozenset()) for group in (first, second)]
+    sides = _side(table, first, value, counting, known[0]), _side(table, second, value, counting, known[1])
     fixed = [name for name in FACTORS if name not in {*columns, counting.column}]
     rows = {side.name: side.values for side in (first, second)}
     pooled = (*counting_conditions(table, rows, counting), *pooled_conditions(table, rows, fixed))
@@ -439,13 +464,14 @@ def _from_table(data: Any, chosen: _TablePart) -> tuple[tuple[Side, Side], Pairs
     return sides, paired_units(table, (first.values, second.values), chosen.pair, counting).pairs, pooled
 
 
-def _side(table: Measurements, group: Group, value: str, counting: Counting) -> Side:
+def _side(table: Measurements, group: Group, value: str, counting: Counting, lost: frozenset[str]) -> Side:
     if not group.values.finite.size:
         raise InputError(
             f"{group.name!r} has no finite value in column {value!r}",
             found=f"{group.values.dropped} values, all missing, NaN or infinite",
         )
-    return Side(group.name, units_of(table, group.values, counting), group.values.dropped)
+    lost |= units_without_value(table, group.values, counting)
+    return Side(group.name, units_of(table, group.values, counting), group.values.dropped, lost)
 
 
 def _two_of(groups: Sequence[Group], labels: tuple[Label | None, Label | None]) -> tuple[Group, Group]:

@@ -346,17 +346,22 @@ class Measurements:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The finite values of a group, the rows they stand in, and how many values were left out as not finite."""
+    """The finite values of a group, the rows they stand in, and the rows that were left out: of no finite value."""
 
     finite: FloatArray
     rows: npt.NDArray[np.intp]
-    dropped: int
+    left_out: npt.NDArray[np.intp]
+
+    @property
+    def dropped(self) -> int:
+        """How many values were left out."""
+        return int(self.left_out.size)
 
     @classmethod
     def of(cls, numbers: FloatArray, rows: npt.NDArray[np.intp]) -> Values:
         """The values in these rows."""
-        kept = rows[np.isfinite(numbers[rows])]
-        return cls(numbers[kept], kept, rows.size - kept.size)
+        finite = np.isfinite(numbers[rows])
+        return cls(numbers[rows[finite]], rows[finite], rows[~finite])
 
 
 @dataclass(frozen=True, slots=True)

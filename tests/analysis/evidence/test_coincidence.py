@@ -19,6 +19,11 @@ from isorun.analysis.evidence.units import distinct_among, expected_ties, step_o
         ([487.0, 500.0, 492.0], 1.0),
         ([2.0, 4.0, 7.0], 1.0),
         ([0.0, 0.0], 0.0),
+        ([5400.0, 5100.0, 4700.0], 100.0),
+        ([-510.0, 480.0, 470.0, 455.0], 5.0),
+        ([300 * 1024.0, 311 * 1024.0, 290 * 1024.0], 1024.0),
+        ([12e-6, 13e-6, 9e-6], 1e-6),
+        ([1.2e9, 1.35e9, 0.98e9], 1e7),
     ],
 )
 def test_the_step_of_rounded_numbers_is_found(values, step):
@@ -28,6 +33,16 @@ def test_the_step_of_rounded_numbers_is_found(values, step):
 def test_numbers_without_a_common_step_have_the_finest():
     values = np.random.default_rng(1).normal(size=20)
     assert step_of(values) < 1e-5
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-6, 1e-3, 10.0, 100.0, 1e6])
+def test_whether_numbers_are_copies_does_not_depend_on_the_unit_they_are_written_in(unit):
+    rng = np.random.default_rng(8)
+    for _ in range(30):
+        runs = rng.normal(50, 3, 20).round()
+        assert distinct_among(runs * unit).size == distinct_among(runs).size == 20
+        copies = np.repeat(rng.normal(50, 3, 4).round(4), 5)
+        assert distinct_among(copies * unit).size == distinct_among(copies).size == 4
 
 
 @given(st.integers(20, 20_000), st.data(), st.sampled_from([1.0, 100.0]))

@@ -206,3 +206,26 @@ def test_numbers_as_coarse_as_their_spread_are_told():
         "b": listed_units(np.array([0.9, 0.91, 0.92, 0.9])),
     }
     assert [condition.code for condition in unit_conditions(coarse, next_step="")] == ["rounded-values"]
+
+
+@pytest.mark.parametrize("count", [5, 10, 30])
+def test_ties_between_sides_that_chance_makes_are_no_same_draws(count):
+    rng = np.random.default_rng(count)
+    for _ in range(100):
+        for draw in (
+            lambda: rng.binomial(100, 0.9, count) / 100,
+            lambda: rng.normal(0.9, 0.01, count).round(4),
+            lambda: rng.normal(5000, 300, count).round(-2),
+            lambda: np.minimum(rng.normal(470, 40, count).round(), 500),
+        ):
+            sides = {name: listed_units(draw()) for name in ("a", "b")}
+            assert "same-draws" not in {one.code for one in unit_conditions(sides, next_step="")}
+
+
+def test_numbers_that_both_sides_hold_are_the_same_draws_although_some_are_not():
+    rng = np.random.default_rng(3)
+    ours = rng.normal(0.9, 0.01, 8)
+    theirs = np.concatenate([ours[:4], rng.normal(0.9, 0.01, 6)])
+    found = unit_conditions({"a": listed_units(ours), "b": listed_units(theirs)}, next_step="")
+    assert [(one.code, one.voids, one.groups) for one in found] == [("same-draws", False, ("a", "b"))]
+    assert found[0].message.startswith("4 runs of a and b gave the very same numbers")

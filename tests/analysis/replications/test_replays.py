@@ -10,6 +10,8 @@ from isorun.study.cells import Level
 from isorun.study.records import RunState, Series
 from record_builder import make_cell, make_record, packed
 
+showing.install()
+
 SERIES = {
     "loss": Series((1.0, 2.0, 3.0), (1.0, 2.0, 3.0), (0.9, 0.5, 0.4)),
     "acc": Series((1.0, 2.0, 3.0), (1.5, 2.5, 3.5), (0.1, 0.2, 0.3)),

@@ -327,3 +327,21 @@ def test_what_is_done_for_skewed_runs_leaves_normal_ones_their_power():
 def test_a_result_that_is_the_same_is_hardly_ever_called_another_one():
     assert rate("not", 0.0, runs_of=(8, 5), margin=0.2, simulations=3000) <= most(3000)
     assert rate("not", 0.0, runs_of=(8, 5), margin=0.2, simulations=3000, draw="standard_exponential") <= most(3000)
+
+
+@pytest.mark.parametrize(
+    ("stored", "new", "margin"), [(0.8, 0.9, 0.1), (0.95, 0.96, 0.01), (95.0, 96.0, 1.0), (0.0, 1e-9, 1e-9)]
+)
+def test_runs_that_do_not_vary_and_differ_by_the_margin_are_undecided_whatever_rounding_makes_of_it(
+    stored, new, margin
+):
+    def held(value):
+        return CheckedSide(np.full(6, value), tuple("abcdef"), 6)
+
+    evidence = [GroupRuns("net", held(stored), held(new), SameBits())]
+    [told] = judge_groups(evidence, ReplicationRule(5, None, Margin(margin, margin)))
+    assert (told.outcome, told.more_runs) == (GroupOutcome.UNDECIDED, None)
+    assert "the difference is the margin itself" in told.why
+    for other, outcome in ((1.1, GroupOutcome.EQUIVALENT), (0.9, GroupOutcome.NOT)):
+        [told] = judge_groups(evidence, ReplicationRule(5, None, Margin(margin * other, margin * other)))
+        assert told.outcome is outcome

@@ -349,6 +349,18 @@ def test_runs_that_failed_or_are_missing_are_told():
     assert "2 runs left no result (exit code 3; stopped on request)" in found["runs-failed"].message
 
 
+def test_draws_that_failed_before_others_took_their_places_are_told():
+    study = make_study(levels=(Level.DEFAULT,), metrics=DECLARED)
+    finished = with_results([0.1, 0.2, 0.3, 0.4, 0.5])
+    failed = replace(finished[0], state=RunState.FAILED, results={}, reason="exit code 3")
+    again = replace(finished[0], attempt=2)
+    found = warnings_of(study, [failed, again, *finished[1:]])
+    assert "runs-failed" not in found
+    assert found["draws-failed-before"].message.startswith("1 run failed")
+    stopped = replace(failed, state=RunState.INTERRUPTED)
+    assert "draws-failed-before" not in warnings_of(study, [stopped, again, *finished[1:]])
+
+
 def test_a_rule_that_picks_nothing_in_some_runs_is_told(study, records):
     gone = {name: series for name, series in records[0].series.items() if name != "val_loss"}
     found = warnings_of(study, changed(records, Level.DEFAULT, series=gone))

@@ -101,6 +101,7 @@ class CheckedSide:
 
     values: one a unit, NaN where a run of it ended without a finite value. labels: what each unit is called. failed:
     runs that did not end and were not made again. weights: the digests that the runs of each seed ended with.
+    conditions: what is known against how the rows of a table were counted.
     """
 
     values: FloatArray
@@ -109,6 +110,7 @@ class CheckedSide:
     noun: str = "run"
     failed: int = 0
     weights: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
 
     @property
     def units(self) -> int:

@@ -6,7 +6,7 @@ labels of them, as long as the study has one group alone that could be meant.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -14,24 +14,30 @@ from typing import Final
 import numpy as np
 
 from isorun.analysis.checks import CheckedSide
+from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
 from isorun.analysis.evidence.units import (
     Counting,
+    counting_conditions,
     counting_of,
     listed_units,
+    names_seed,
+    pooled_conditions,
     refuse_value_as_unit,
+    unit_conditions,
     unit_labels,
     units_of,
+    units_of_rows,
 )
-from isorun.analysis.measurements import Measurements
+from isorun.analysis.measurements import Measurements, Values
 from isorun.analysis.samples import FloatArray, mean_of
 from isorun.analysis.studies.group_result import GroupResult
-from isorun.analysis.studies.study_result import UNIT
+from isorun.analysis.studies.study_result import DISTINCT, UNIT
 from isorun.errors import InputError
 from isorun.study.cells import GROUP_FACTORS, Level
 from isorun.study.records import RunRecord, RunState
 
-__all__ = ["WEIGHTS", "GroupName", "group_name", "list_side", "paired", "record_side", "table_sides"]
+__all__ = ["WEIGHTS", "CountedRows", "GroupName", "group_name", "list_side", "paired", "record_side", "table_sides"]
 
 WEIGHTS: Final = "weights"
 """The column of a table with the digest that a run's weights ended with."""
@@ -93,15 +99,14 @@ def _mean(values: Sequence[float]) -> float:
     return mean_of(values) if np.isfinite(values).all() else float("nan")
 
 
+_SAY_WHAT_WAS_DRAWN: Final = "a column 'seed' in the table says what was drawn: rows that share a label are one unit"
 _RESULT: Final = "result."
 """Plain tables of a package write a metric's final values under its name behind this."""
 
 
 def table_sides(table: Measurements, value: str, asked: Sequence[GroupName]) -> dict[GroupName, CheckedSide]:
     """The rows of a table that belong to each group that is asked for; groups that have none are left out."""
-    if value not in table.columns and f"{_RESULT}{value}" in table.columns:
-        value = f"{_RESULT}{value}"
-    table.column(value)
+    value = _column_of(table, value)
     columns = [name for name in GROUP_FACTORS if name in table.columns]
     telling = {tuple(getattr(name, column) for column in columns) for name in asked}
     if len(telling) < len(asked):
@@ -115,6 +120,74 @@ def table_sides(table: Measurements, value: str, asked: Sequence[GroupName]) -> 
     return {name: _table_side(part, value, name) for name, part in found.items() if part is not None}
 
 
+@dataclass(frozen=True, slots=True)
+class CountedRows:
+    """The rows of a table that are one side: unit, seed and value of each, and what is known of how they are counted.
+
+    A value may be none. The seed is the unit where the table tells none.
+    """
+
+    rows: tuple[tuple[str, str, float], ...]
+    conditions: tuple[Condition, ...]
+
+    @classmethod
+    def of(cls, table: Measurements, value: str, name: GroupName) -> CountedRows | None:
+        """Those of a group; None where there are none."""
+        columns = [factor for factor in GROUP_FACTORS if factor in table.columns]
+        part = _rows(table, {column: getattr(name, column) for column in columns})
+        if part is None:
+            return None
+        value, counting = _column_of(table, value), _counting(part)
+        refuse_value_as_unit(counting, value)
+        (group,) = part.groups(value, (), drop_missing=True)
+        units = units_of_rows(part, group.values, counting)
+        numbers = [*group.values.finite.tolist(), *[float("nan")] * group.values.dropped]
+        order = [*group.values.rows.tolist(), *group.values.left_out.tolist()]
+        told = unit_labels(part, counting.seeds or "seed") if "seed" in part.columns else []
+        seeds = [told[row] if told else unit for row, unit in zip(order, units, strict=True)]
+        return cls(tuple(zip(units, seeds, numbers, strict=True)), _counted(part, group.values, counting))
+
+
+def _column_of(table: Measurements, value: str) -> str:
+    """The column of the metric, however the table calls it."""
+    found = f"{_RESULT}{value}" if value not in table.columns and f"{_RESULT}{value}" in table.columns else value
+    table.column(found)
+    return found
+
+
+def _counting(table: Measurements) -> Counting:
+    return Counting(UNIT, "unit", recorded=True) if UNIT in table.columns else counting_of(table)
+
+
+def _counted(table: Measurements, group: Values, counting: Counting) -> tuple[Condition, ...]:
+    """What is known against how the rows are counted, as where a table is compared by itself."""
+    sides = {table.source: group}
+    units = units_of(table, group, counting)
+    copies = (one for one in unit_conditions({table.source: units}, next_step="") if one.code == "copies")
+    counted = (*counting_conditions(table, sides, counting), *copies)
+    pooled = pooled_conditions(table, sides, [name for name in table.columns if _names_a_kind(table, name)])
+    return (
+        *(replace(one, next_step=_SAY_WHAT_WAS_DRAWN) for one in counted),
+        *(replace(one, next_step="name a table that holds the rows of one of them alone") for one in pooled),
+    )
+
+
+def _names_a_kind(table: Measurements, name: str) -> bool:
+    """Whether a column tells rows apart that are no repetitions of each other: words that come again, as of a model."""
+    if name in {UNIT, WEIGHTS, DISTINCT} or names_seed(name) or table.column(name).dtype.kind in "fiub":
+        return False
+    labels = Counter(label for label in table.labels(name) if label)
+    return len(labels) > 1 and min(labels.values()) > 1 and not any(map(_is_number, labels))
+
+
+def _is_number(label: str) -> bool:
+    try:
+        float(label)
+    except ValueError:
+        return False
+    return True
+
+
 def _rows(table: Measurements, labels: Mapping[str, str]) -> Measurements | None:
     """The rows with these labels; None where there are none."""
     for column, label in labels.items():
@@ -125,13 +198,14 @@ def _rows(table: Measurements, labels: Mapping[str, str]) -> Measurements | None
 
 
 def _table_side(table: Measurements, value: str, name: GroupName) -> CheckedSide:
-    has_units = UNIT in table.columns
-    counting = Counting(UNIT, "unit", recorded=True) if has_units else counting_of(table)
+    counting = _counting(table)
     refuse_value_as_unit(counting, value)
     (group,) = table.groups(value, ())
     units = units_of(table, group.values, counting)
     noun = "seed" if name.fixes_seed and counting.column else "run"
-    return CheckedSide(units.values, units.labels, int(units.runs.size), noun, weights=_table_weights(table))
+    told = _counted(table, group.values, counting)
+    runs = int(units.runs.size)
+    return CheckedSide(units.values, units.labels, runs, noun, weights=_table_weights(table), conditions=told)
 
 
 def _table_weights(table: Measurements) -> dict[str, frozenset[str]]:

@@ -21,8 +21,10 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -59,6 +61,8 @@ __all__ = [
     "unit_conditions",
     "unit_labels",
     "units_of",
+    "units_of_rows",
+    "units_without_value",
 ]
 
 _IMPOSSIBLE: Final = 0.001
@@ -69,6 +73,8 @@ _FINEST: Final = 1e-6
 """Steps below this share of the largest number are not told apart from none: single precision blurs them."""
 _MOST_NUMBERS: Final = 24
 _MOST_STEPS: Final = 100_000
+_LARGEST_WHOLE: Final = 2.0**53
+"""Beyond it not every whole number is one of floating point."""
 
 
 def distinct_among(values: FloatArray) -> NDArray[np.intp]:
@@ -115,17 +121,31 @@ def expected_ties(values: FloatArray) -> float:
 def step_of(values: FloatArray) -> float:
     """The largest step of which all values are multiples: a decimal place, or one example of so many; 0 for zeros.
 
-    Found by trying: 1, 1/2, 1/3, … (of a hundred for percentages), as far as single precision tells such steps from
-    none, and as few different values do not fit one by chance. Numbers without a step have the finest told apart.
+    Found by trying: 1, 1/2, 1/3, … (of a hundred for percentages, and of the power of ten below the largest number,
+    because scores in hundreds and times in microseconds have steps, too), as far as single precision tells such steps
+    from none, and as few different values do not fit one by chance; and of whole numbers what divides all of them.
+    Numbers without a step have the finest told apart.
     """
     sizes = np.unique(np.abs(values))
     largest = float(sizes.max(initial=0.0))
     tried = sizes[sizes > _FINEST * largest][:_MOST_NUMBERS]
     if not tried.size:
         return 0.0
-    scales = (1.0, 100.0) if 1.0 < largest <= 100.0 else (1.0,)
+    scales = dict.fromkeys((1.0, *((100.0,) if 1.0 < largest <= 100.0 else ()), _power_of_ten(largest)))
     found = [scale * step for scale in scales if (step := _unit_fraction(tried / scale, largest / scale))]
-    return max(found, default=_FINEST * largest)
+    return max([*found, _common_divisor(tried)], default=0.0) or _FINEST * largest
+
+
+def _power_of_ten(largest: float) -> float:
+    """The one below it; 1 for numbers so small that it has not all digits."""
+    return float(f"1e{math.floor(math.log10(largest))}") if largest > sys.float_info.min else 1.0
+
+
+def _common_divisor(sizes: FloatArray) -> float:
+    """What divides several whole numbers; 0 where they are none, and of one number alone, which divides itself."""
+    if sizes.size < 2 or float(sizes[-1]) > _LARGEST_WHOLE or not (sizes == np.rint(sizes)).all():
+        return 0.0
+    return float(math.gcd(*(int(size) for size in sizes.tolist())))
 
 
 def _unit_fraction(sizes: FloatArray, largest: float) -> float:
@@ -248,7 +268,7 @@ def names_seed(name: str) -> bool:
 def units_of(table: Measurements, group: Values, counting: Counting) -> Units:
     """The units among the finite values of one group of rows."""
     alone = _one_seed(table, group, counting)
-    labels = _labels(table, group, counting)
+    labels = _labels(table, group.rows, counting)
     membership = _numbered(labels)
     means = _means(group.finite, membership, int(membership.max(initial=-1)) + 1)
     found = Units(means, tuple(dict.fromkeys(labels)), group.finite, counting.noun, alone=alone)
@@ -342,13 +362,33 @@ def _numbered(items: Sequence[Hashable]) -> NDArray[np.intp]:
     return np.array([places.setdefault(item, len(places)) for item in items], dtype=np.intp)
 
 
-def _labels(table: Measurements, group: Values, counting: Counting) -> list[str]:
+def units_without_value(table: Measurements, group: Values, counting: Counting) -> frozenset[str]:
+    """The labels of the units that have a run without a finite value."""
+    return frozenset(_labels(table, group.left_out, counting)) if group.dropped else frozenset()
+
+
+def units_of_rows(table: Measurements, group: Values, counting: Counting) -> list[str]:
+    """The label of the unit that each row counts to, in the order of the rows with a value and then of the others.
+
+    Copies have that of the unit that stands for them.
+    """
+    rows = np.concatenate([group.rows, group.left_out])
+    labels = _labels(table, rows, counting)
+    apart = units_of(table, group, replace(counting, asked=True))
+    kept = units_of(table, group, counting)
+    if kept.count == apart.count:
+        return labels
+    nearest = np.abs(apart.values[:, None] - kept.values[None, :]).argmin(axis=1).tolist()
+    stands_for = dict(zip(apart.labels, (kept.labels[place] for place in nearest), strict=True))
+    return [stands_for.get(label, label) for label in labels]
+
+
+def _labels(table: Measurements, rows: NDArray[np.intp], counting: Counting) -> list[str]:
     """A label for each row; a row without one is a unit of its own."""
-    rows = group.rows.tolist()
     if counting.column is None:
-        return [table.place(row) for row in rows]
+        return [table.place(row) for row in rows.tolist()]
     column = unit_labels(table, counting.column)
-    return [column[row] or table.place(row) for row in rows]
+    return [column[row] or table.place(row) for row in rows.tolist()]
 
 
 def unit_labels(table: Measurements, column: str) -> list[str]:
@@ -426,7 +466,7 @@ FEWEST_UNITS: Final = 2
 
 def unit_conditions(sides: Mapping[str, Units], *, next_step: str) -> tuple[Condition, ...]:
     """What the units themselves say against a verdict. next_step: the command that makes real runs."""
-    return (*_copies(sides, next_step), *_rounded(sides), *_too_few(sides, next_step))
+    return (*_copies(sides, next_step), *_same_draws(sides), *_rounded(sides), *_too_few(sides, next_step))
 
 
 def _rounded(sides: Mapping[str, Units]) -> Sequence[Condition]:
@@ -440,6 +480,42 @@ def _rounded(sides: Mapping[str, Units]) -> Sequence[Condition]:
         f"values come in steps of {step:.3g}, which is coarse beside their spread (sd {widest:.2g}): ties hide much"
     )
     return (Condition("rounded-values", message, "log more digits, or measure on more examples"),)
+
+
+_FEWEST_SHARED: Final = 3
+
+
+def _same_draws(sides: Mapping[str, Units]) -> Sequence[Condition]:
+    """Two sides that hold the very same numbers, more of them than chance makes: one set of draws, on both sides."""
+    for (a, first), (b, second) in combinations(sides.items(), 2):
+        shared = _shared_numbers(first.values, second.values)
+        if not shared:
+            continue
+        what = some(shared, first.noun if first.noun not in {"row", "unit"} else "run")
+        message = (
+            f"{what} of {a} and {b} gave the very same numbers, which independent draws do not: they are the same runs "
+            "again, or what is compared had no effect on them"
+        )
+        return (
+            Condition("same-draws", message, "see whether it reaches the training: isorun env diff RUN RUN", (a, b)),
+        )
+    return ()
+
+
+def _shared_numbers(first: FloatArray, second: FloatArray) -> int:
+    """How many different numbers are on both sides; 0 where chance may have brought them there.
+
+    The one that most runs have is left out, as among the runs of one side: a ceiling, or a failure.
+    """
+    shared = np.intersect1d(first, second)
+    if shared.size < _FEWEST_SHARED:
+        return 0
+    both = np.concatenate([first, second])
+    numbers, counts = np.unique(both, return_counts=True)
+    others = shared[shared != numbers[counts.argmax()]] if counts.max() > _FEWEST_SHARED else shared
+    pairs = first.size * second.size / (both.size * (both.size - 1) / 2.0)
+    chance = _chance_of(int(others.size), expected_ties(both) * pairs)
+    return int(shared.size) if others.size and chance < _IMPOSSIBLE else 0
 
 
 def counting_conditions(table: Measurements, sides: Mapping[str, Values], counting: Counting) -> tuple[Condition, ...]:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from statistics import fmean
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from isorun.analysis import Told
 from isorun.analysis.evidence import Condition, not_finite, noted
 from isorun.analysis.evidence.scales import unlike_scales
+from isorun.analysis.evidence.survivors import Survivors, of_survivors
 from isorun.analysis.evidence.units import (
     Counting,
     Units,
@@ -25,6 +28,7 @@ from isorun.analysis.evidence.units import (
     paired_units,
     refuse_value_as_unit,
     units_of,
+    units_without_value,
 )
 from isorun.analysis.leaderboards.across_tasks import (
     PerformanceProfile,
@@ -36,7 +40,7 @@ from isorun.analysis.leaderboards.aggregate import Aggregate, Ranked, aggregate,
 from isorun.analysis.leaderboards.compare_many import ManyComparison, compare_many
 from isorun.analysis.leaderboards.task_scores import TaskScores, same_tasks, task_scores
 from isorun.analysis.measurements import Measurements
-from isorun.analysis.samples import FloatArray, mean_of
+from isorun.analysis.samples import FloatArray, higher_is_better, mean_of
 from isorun.errors import InputError
 
 __all__ = ["BoardOptions", "BoardScores", "Leaderboard", "Standing", "board_scores", "leaderboard", "profiles"]
@@ -47,7 +51,8 @@ class BoardScores:
     """The runs of every approach by task, and the blocks that make approaches comparable one by one.
 
     scores: one value a unit. blocks: a value for each approach and block: tasks' means, or runs that belong together;
-    None without both. units: every approach's, task after task.
+    None without both. units: every approach's, task after task. survivors: by approach and task, where units left no
+    result.
     """
 
     scores: Mapping[str, TaskScores]
@@ -55,6 +60,19 @@ class BoardScores:
     notes: tuple[str, ...] = ()
     units: Mapping[str, tuple[Units, ...]] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
+    survivors: Mapping[str, Mapping[str, Survivors]] = field(default_factory=dict)
+
+    def with_the_worst(self, direction: str) -> dict[str, TaskScores]:
+        """The scores of each approach that lost units, these with the worst score that any approach has on the task."""
+        worst_of = np.min if higher_is_better(direction) else np.max
+        found = {}
+        for name, tasks in self.survivors.items():
+            values = {task: self.scores[name].of(task) for task in self.scores[name].tasks}
+            for task, side in tasks.items():
+                worst = worst_of([worst_of(runs.of(task)) for runs in self.scores.values()])
+                values[task] = np.concatenate([side.whole, np.full(len(side.lost), worst)])
+            found[name] = task_scores(values)
+        return found
 
     def compared(self, *, direction: str, post_hoc: str | None, correction: str) -> ManyComparison:
         """Friedman's test over blocks where there are any, else Kruskal's of all runs."""
@@ -72,17 +90,22 @@ def board_scores(
     task: str | None = None,
     pair: str | None = None,
     drop_missing: bool = False,
+    lost: Mapping[str, frozenset[str]] | None = None,
 ) -> BoardScores:
-    """The scores in column `value` of the approaches in column `by`."""
+    """The scores in column `value` of the approaches in column `by`. lost: units that left no result and no row."""
     refuse_value_as_unit(counting, value)
     if task and pair:
         hint = "task for several runs on each of many tasks; pair for one run of each approach in each block"
         raise InputError("approaches are compared by task or by pair", found=f"task {task!r}, pair {pair!r}", hint=hint)
     groups = table.groups(value, (by, task) if task else (by,), drop_missing=drop_missing)
     by_task: dict[str, dict[str, Units]] = {}
+    survivors: dict[str, dict[str, Survivors]] = {}
     for group in groups:
-        of_task = by_task.setdefault(group.labels[by], {})
-        of_task[group.labels[task] if task else value] = units_of(table, group.values, counting)
+        name, of = group.labels[by], group.labels[task] if task else value
+        units_here = by_task.setdefault(name, {})[of] = units_of(table, group.values, counting)
+        gone = units_without_value(table, group.values, counting) | (lost or {}).get(name, frozenset())
+        if gone:
+            survivors.setdefault(name, {})[of] = Survivors(name, units_here, gone)
     scores = _on_the_same_tasks(by_task)
     units = {name: tuple(tasks.values()) for name, tasks in by_task.items()}
     dropped = sum(group.values.dropped for group in groups)
@@ -90,14 +113,14 @@ def board_scores(
     counted = counting_conditions(table, {group.name: group.values for group in groups}, counting)
     told = (*counted, *_written_unlike(value, by_task))
     if task:
-        return BoardScores(scores, _task_means(scores), tuple(notes), units, told)
+        return BoardScores(scores, _task_means(scores), tuple(notes), units, told, survivors)
     if pair is None:
-        return BoardScores(scores, None, tuple(notes), units, told)
+        return BoardScores(scores, None, tuple(notes), units, told, survivors)
     paired = paired_units(table, [group.values for group in groups], pair, counting)
     blocks = {group.labels[by]: side for group, side in zip(groups, paired.sides, strict=True)}
-    lost = len(paired.unmatched)
-    notes += [f"{lost} labels of {pair!r} are not in every approach, and not in the paired tests"] * (lost > 0)
-    return BoardScores(scores, blocks, tuple(notes), units, told)
+    alone = len(paired.unmatched)
+    notes += [f"{alone} labels of {pair!r} are not in every approach, and not in the paired tests"] * (alone > 0)
+    return BoardScores(scores, blocks, tuple(notes), units, told, survivors)
 
 
 def _written_unlike(value: str, by_task: Mapping[str, Mapping[str, Units]]) -> tuple[Condition, ...]:
@@ -124,6 +147,7 @@ def _task_means(scores: Mapping[str, TaskScores]) -> dict[str, FloatArray]:
 
 
 _SEED = 15_485_863
+NO_SCORES: Final[Mapping[str, TaskScores]] = MappingProxyType({})
 _THRESHOLDS = 101
 
 
@@ -247,17 +271,20 @@ def leaderboard(
     notes: tuple[str, ...] = (),
     units: Mapping[str, Sequence[Units]] | None = None,
     conditions: Sequence[Condition] = (),
+    worst: Mapping[str, TaskScores] = NO_SCORES,
 ) -> Leaderboard:
     """The leaderboard of approaches that were run on the same tasks; `compared` holds the tests made on them.
 
     scores: one value a unit. metric: its name. units: how each approach's runs became units. conditions: what weakens
-    the evidence.
+    the evidence. worst: scores of approaches that lost units, which count as the worst there.
     """
     chosen = options or BoardOptions()
     generator = np.random.default_rng(_SEED)
-    places = rank_intervals(
-        scores, generator, statistic=chosen.statistic, direction=direction, repetitions=chosen.repetitions
-    )
+    ranks = partial(rank_intervals, statistic=chosen.statistic, direction=direction, repetitions=chosen.repetitions)
+    places = ranks(scores, generator)
+    with_the_worst = {
+        name: ranks({**scores, name: worse}, np.random.default_rng(_SEED)) for name, worse in worst.items()
+    }
     improvements = {
         (a, b): improvement_across_tasks(
             scores[a],
@@ -285,8 +312,31 @@ def leaderboard(
     )
     tasks = next(iter(scores.values())).tasks
     noun = next(iter(units.values()))[0].noun if units else "run"
-    known = (*conditions, *_conditions(standings))
+    known = (*conditions, *_conditions(standings), *_places_of_survivors(places, with_the_worst))
     return Leaderboard(direction, tasks, chosen, standings, compared, improvements, notes, noun, known, metric)
+
+
+def _places_of_survivors(
+    places: Sequence[Ranked], with_the_worst: Mapping[str, Sequence[Ranked]]
+) -> Iterator[Condition]:
+    """Approaches that would stand further down if what they lost counted as the worst."""
+    before = {place.approach: place for place in places}
+    after = {name: next(one for one in found if one.approach == name) for name, found in with_the_worst.items()}
+    worse = {name: one for name, one in after.items() if _stands_below(one, before[name])}
+    if not worse:
+        return
+    leads = any(before[name].rank == 1 for name in worse)
+    message = (
+        f"some runs of {', '.join(worse)} left no result, and the place does not hold where these count as the worst: "
+        "runs that left one may be the better ones"
+    )
+    yield of_survivors(message, tuple(worse), voids=leads)
+
+
+def _stands_below(after: Ranked, before: Ranked) -> bool:
+    if after.rank is None or before.rank is None or after.interval is None or before.interval is None:
+        return False
+    return after.rank > before.rank or after.interval[1] > before.interval[1]
 
 
 def _score(units: TaskScores, generator: np.random.Generator, chosen: BoardOptions) -> Aggregate:

@@ -31,7 +31,7 @@ from isorun.analysis.checks import CheckedSide, Margin, SameBits
 from isorun.analysis.evidence import Condition, some, voided
 from isorun.analysis.pairwise import welch
 from isorun.analysis.replications.setups import Replacement, word_for
-from isorun.analysis.samples import FloatArray, Interval
+from isorun.analysis.samples import FloatArray, Interval, is_constant
 from isorun.analysis.sequential import (
     DEFAULT_SPENDING,
     FEWEST_RUNS,
@@ -59,6 +59,7 @@ __all__ = [
 SPREADS: Final = 2.0
 """Without a margin: so many standard deviations of the stored units, about what single runs of them spread by."""
 _MOST_MORE: Final = 500
+_ROUNDING: Final = 64.0 * 2.0**-52
 _TOO_FEW_STORED: Final = "the stored runs are too few for more here to show it"
 
 
@@ -346,12 +347,25 @@ def _judged_by_means(told: ReplicatedGroup, rule: ReplicationRule, groups: int) 
     few = success_or_failure(new, stored, size, rule.alpha, (told.name,))
     if few:
         return replace(told, why=few[0].message, conditions=(*told.conditions, *few))
+    if _lies_on_border(new, stored, size):
+        why = (
+            "no run of a side differs from another, and the difference is the margin itself: more runs cannot settle it"
+        )
+        return replace(told, why=why)
     told = replace(told, conditions=(*told.conditions, *skewed_runs(new, stored, (told.name,))))
     claim = _claim(new, stored, size, rule, groups)
     if claim is GroupOutcome.UNDECIDED:
         return _open(told, size, rule, groups)
     inside = "within" if claim is GroupOutcome.EQUIVALENT else "outside"
     return replace(told, outcome=claim, why=f"the difference lies {inside} the margin")
+
+
+def _lies_on_border(new: FloatArray, stored: FloatArray, size: float) -> bool:
+    """Whether nothing varies and the sides differ by the margin, but for the rounding of floating point."""
+    if not (is_constant(new) and is_constant(stored)):
+        return False
+    noise = _ROUNDING * max(abs(float(new[0])), abs(float(stored[0])), size)
+    return abs(abs(float(new[0]) - float(stored[0])) - size) <= noise
 
 
 def _claim(new: FloatArray, stored: FloatArray, size: float, rule: ReplicationRule, groups: int) -> GroupOutcome:

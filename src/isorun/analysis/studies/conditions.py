@@ -27,6 +27,7 @@ from isorun.analysis.studies.selection import FINAL, selections_of
 from isorun.analysis.studies.study_metrics import judged_metrics, logged_metrics
 from isorun.errors import known_names
 from isorun.sources.messages import plain
+from isorun.study.cells import Level
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
 
@@ -107,6 +108,24 @@ def _runs_failed(evidence: StudyFacts) -> Iterator[Condition]:
             f"{some(len(failed), 'run')} left no result ({first_of(reasons, _REASONS_TOLD)}); "
             "the tables show only those that finished",
             "isorun run with the same study: only what is missing or failed is run",
+        )
+
+
+def _draws_failed_before(evidence: StudyFacts) -> Iterator[Condition]:
+    """At level default another attempt is another draw: who tries until a run ends well keeps the better ones."""
+    failed = {
+        group.key.label: sum(bool(run.draw) and run.finished_later for run in group.failed)
+        for group in evidence.groups
+        if group.key.level is Level.DEFAULT
+    }
+    told = {label: count for label, count in failed.items() if count}
+    if told:
+        yield Condition(
+            "draws-failed-before",
+            f"{some(sum(told.values()), 'run')} failed and their places were taken by others: at level default each "
+            "attempt draws anew, so that runs which ended may be the better ones",
+            "find out why: isorun report names the reason; a training that sometimes fails is a result, too",
+            tuple(told),
         )
 
 
@@ -479,6 +498,7 @@ STUDY_CHECKS: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
     _runs_without,
     _not_finite,
     _runs_failed,
+    _draws_failed_before,
     _runs_missing,
     _files_shared,
     _several_places,

@@ -168,13 +168,18 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class FailedRun:
-    """A run without a result. finished_later: another attempt at the same cell succeeded."""
+    """A run without a result. finished_later: another attempt at the same cell succeeded.
+
+    draw: the unit that has no result by it; empty where that tells nothing of the approach, as when it was interrupted,
+    or when a tracker kept it, where trials of everything lie.
+    """
 
     run_id: str
     state: RunState
     reason: str
     log_end: str
     finished_later: bool
+    draw: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +218,15 @@ class GroupResult:
     def selection(self, name: str) -> SelectionResult:
         """The result under the selection of this name."""
         return next(item for item in self.selections if item.selection.name == name)
+
+    def lost(self, selection: str | None = None) -> frozenset[str]:
+        """The units with a run that ended without a result: it failed, or picks no epoch.
+
+        selection: the name of one; the first one when not given.
+        """
+        judged = self.selection(selection) if selection else self.selections[0]
+        failed = {run.draw for run in self.failed if not run.finished_later} - {""}
+        return frozenset(failed | {self.units.unit[run] for run in judged.unjudged})
 
 
 def values_of(runs: Iterable[JudgedRun], metric: str) -> list[float]:
@@ -339,7 +353,21 @@ def _cost(finished: Sequence[RunRecord]) -> Cost:
 def _failed(records: Sequence[RunRecord]) -> tuple[FailedRun, ...]:
     done = {record.cell.id for record in records if record.state is RunState.FINISHED}
     return tuple(
-        FailedRun(record.run_id, record.state, record.reason, last_words(record.log_tail), record.cell.id in done)
+        FailedRun(
+            record.run_id,
+            record.state,
+            record.reason,
+            last_words(record.log_tail),
+            record.cell.id in done,
+            _lost_draw(record),
+        )
         for record in records
         if record.state is not RunState.FINISHED
     )
+
+
+def _lost_draw(record: RunRecord) -> str:
+    """What a failed run would have been a measurement of; attempts at one cell would all have been of one."""
+    if record.state is RunState.INTERRUPTED or record.launch == IMPORTED:
+        return ""
+    return f"cell {record.cell.id}" if record.cell.seed is None else str(record.cell.seed)
