@@ -279,6 +279,20 @@ def test_another_error_has_no_remedy(make_job, local):
             ),
             "KeyError: 7",
         ),
+        (
+            (
+                "import subprocess, sys\n"
+                "subprocess.run([sys.executable, '-c', 'raise KeyError(7)'], stderr=sys.stdout, check=True)"
+            ),
+            (
+                f"KeyError: 7 … subprocess.CalledProcessError: Command '['{sys.executable}', '-c', 'raise KeyError(7)']' "
+                "returned non-zero exit status 1."
+            ),
+        ),
+        (
+            "import subprocess\nsubprocess.run(['false'], check=True)",
+            "subprocess.CalledProcessError: Command '['false']' returned non-zero exit status 1.",
+        ),
         ("print('Traceback of it all')\nraise SystemExit('no data')", ""),
         ("print('\\x1b[0;31mNameError\\x1b[0m: x is not defined')\nraise SystemExit(1)", "NameError: x is not defined"),
     ],

@@ -56,6 +56,7 @@ _TRACED: Final = re.compile(
     re.MULTILINE,
 )
 _OF_A_LAUNCHER: Final = re.compile(r"\S*\bChildFailedError\b")
+_OF_A_COMMAND: Final = re.compile(r"(?:subprocess\.)?CalledProcessError: Command .* (?:returned non-zero|died with) .*")
 _ERROR: Final = re.compile(r"[A-Za-z_][\w.]*(?::|\s*$)")
 # What programs say of ENOTTY. What a program says before it fails may be followed by the traceback of who started it.
 _NO_TERMINAL: Final = re.compile(r"Inappropriate ioctl for device|\bnot a (?:tty|terminal)\b", re.IGNORECASE)
@@ -314,12 +315,15 @@ def _last_words(log_tail: str) -> str:
     """The error a Python program ends with: its last line when that reads like one, else that of its last traceback.
 
     A message of several lines goes on behind its error. What stands at the end is told too: it may also be what a
-    program says that caught that error and went on, and ended for another reason.
+    program says that caught that error and went on, and ended for another reason. So it is with a launcher in Python
+    whose command failed: the error before it is most often that of the command.
     """
     lines = log_tail.rstrip().split("\n")
+    traced = [error.rstrip() for error in _TRACED.findall(log_tail)]
+    if _OF_A_COMMAND.fullmatch(lines[-1]) and len(traced) > 1:  # whoever ran the command tells what was typed
+        return f": {_cut(traced[-2])} … {_cut(lines[-1])}"
     if _LAST_WORDS.fullmatch(lines[-1]):
         return f": {_cut(lines[-1])}"
-    traced = [error.rstrip() for error in _TRACED.findall(log_tail)]
     if not traced or not _ERROR.match(traced[-1]):
         return ""
     if _OF_A_LAUNCHER.match(traced[-1]):  # it tells that a process of its own failed, and goes on about that
