@@ -34,7 +34,7 @@ from isorun.execution import (
     event_to_json,
     inputs,
 )
-from isorun.execution.assemble import FILES, lost_record, read_record, written_paths
+from isorun.execution.assemble import FILES, OUTLIVED, lost_record, read_record, written_paths
 from isorun.execution.carrying import Workbench, Workshop, carry_out, watch
 from isorun.execution.inputs import ChangedFiles, CodeVersions
 from isorun.study import Environment, Sources
@@ -285,8 +285,8 @@ def test_another_error_has_no_remedy(make_job, local):
                 "subprocess.run([sys.executable, '-c', 'raise KeyError(7)'], stderr=sys.stdout, check=True)"
             ),
             (
-                f"KeyError: 7 … subprocess.CalledProcessError: Command '['{sys.executable}', '-c', 'raise KeyError(7)']' "
-                "returned non-zero exit status 1."
+                f"KeyError: 7 … subprocess.CalledProcessError: Command '['{sys.executable}', '-c', "
+                "'raise KeyError(7)']' returned non-zero exit status 1."
             ),
         ),
         (
@@ -301,6 +301,29 @@ def test_the_reason_names_the_error_whatever_its_message_is_like(make_job, local
     record = execute(local(), make_job(script=script))
     assert record.reason == f"exit code 1{': ' if why else ''}{why}"
     assert "\x1b" not in record.log_tail
+
+
+@pytest.mark.parametrize(
+    ("logs", "ending"),
+    [
+        ("import isorun; isorun.log(epoch=0, acc=0.5)", (RunState.FAILED, OUTLIVED)),
+        ("", (RunState.FINISHED, "")),
+    ],
+)
+def test_a_training_that_outlives_its_command_is_told_and_has_failed_where_it_had_begun(
+    make_job, local, tmp_path, logs, ending
+):
+    (tmp_path / "train.py").write_text(f"{logs}\nopen('begun', 'x')\nimport time; time.sleep(60)\n")
+    waiting = f"{sys.executable} train.py & while [ ! -e begun ]; do sleep 0.05; done"
+    record = execute(local(), make_job(("sh", "-c", waiting), level="fixed-seed", seed=1))
+    assert (record.state, record.reason) == ending
+    assert "training-outlived" in {note.code for note in record.notes}
+
+
+def test_a_helper_that_outlives_its_training_is_no_training(make_job, local, tmp_path):
+    script = "import isorun, subprocess; isorun.log(epoch=0, acc=0.5); subprocess.Popen(['sleep', '60'])"
+    record = execute(local(), make_job(script=script))
+    assert (record.state, {note.code for note in record.notes}) == (RunState.FINISHED, {"left-behind"})
 
 
 def carry_by_command(job, folder, *words, **options):

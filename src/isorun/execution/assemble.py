@@ -46,6 +46,10 @@ _OWN_FILES: Final = re.compile(
 
 
 STOPPED: Final = "stopped on request"
+OUTLIVED: Final = (
+    "the command ended while the training that it had begun went on, which was then ended; let the command wait for it "
+    "(wait in a script, setsid --wait)"
+)
 NEVER_STARTED: Final = Exit(None, "", 0.0, 0.0, 0)
 _LAST_WORDS: Final = re.compile(r"(?:[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b|\S*python\S*: ).*")
 _LAST_WORDS_LENGTH: Final = 200
@@ -308,7 +312,14 @@ def state_and_reason(ended: Ended) -> tuple[RunState, str]:
         return RunState.FAILED, f"what the run left cannot be read ({ended.unreadable})"
     if ended.events.has_gaps:
         return RunState.FAILED, f"some of what the run logged is missing or damaged: {ended.events.gap}"
+    if _was_outlived(ended) and (ended.events.names or ended.events.digests):
+        return RunState.FAILED, OUTLIVED
     return RunState.FINISHED, ""
+
+
+def _was_outlived(ended: Ended) -> bool:
+    """Whether the process that told of itself went on when the command had ended: nobody knows how far it would go."""
+    return ended.events.start.get("pid") in ended.exit.left_pids
 
 
 def _last_words(log_tail: str) -> str:
@@ -386,6 +397,8 @@ def _notes(ended: Ended, found: Found) -> list[Note]:
     if ended.exit.left_behind:
         names = ", ".join(sorted(ended.exit.left_behind))
         notes.append(Note("left-behind", f"processes that outlived the training were ended: {names}"))
+    if _was_outlived(ended):
+        notes.append(Note("training-outlived", f"a Python process outlived the command and was ended: {names}"))
     return [Note(note.code, ended.secrets.masked(note.message)) for note in dict.fromkeys(notes)]
 
 

@@ -482,6 +482,11 @@ _ended_early = _of_notes(
     "{runs} did not come to their own end ({note})",
     "what they left is that of a shorter training; runs without `steps` are whole ones",
 )
+_training_outlived = _of_notes(
+    "training-outlived",
+    "in {runs} {note}; what it had not done by then is missing",
+    "let the command wait for what it begins: wait at the end of a script, setsid --wait; then a new --store",
+)
 _shared_device = _of_notes(
     "shared-device",
     "{runs} shared a device ({note}): their times do not compare, and what is chosen by speed or free memory may have "
@@ -594,6 +599,7 @@ GROUP_CHECKS: Final[Sequence[GroupCheck]] = (
     _working_copy_changed,
     _edited_while_running,
     _ended_early,
+    _training_outlived,
     _launch_mixed,
     _shared_device,
     _bad_return,
@@ -620,5 +626,6 @@ AT_ONCE: Final[Sequence[GroupCheck]] = (
     _checkout_changed,
     _checkout_written,
     _edited_while_running,
+    _training_outlived,
 )
 """Those of runs that were just made: whoever started them can still change it."""
