@@ -326,6 +326,15 @@ def test_a_helper_that_outlives_its_training_is_no_training(make_job, local, tmp
     assert (record.state, {note.code for note in record.notes}) == (RunState.FINISHED, {"left-behind"})
 
 
+def test_a_launcher_that_hands_no_variables_on_is_told(make_job, local, tmp_path):
+    (tmp_path / "train.py").write_text("print('Epoch 1 - val_acc: 0.5')")
+    script = "import subprocess, sys; subprocess.run([sys.executable, 'train.py'], env={})"
+    record = execute(local(), make_job(script=script, level="fixed-seed"))
+    assert [note.message for note in record.notes if note.code == "python-unreached"] == [
+        "Python was started (train.py) without isorun's variables"
+    ]
+
+
 def carry_by_command(job, folder, *words, **options):
     text = json.dumps(job.to_json())
     command = [sys.executable, "-m", "isorun.execution.carrying", "-", str(folder), *words]

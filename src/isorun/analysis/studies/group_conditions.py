@@ -482,6 +482,11 @@ _ended_early = _of_notes(
     "{runs} did not come to their own end ({note})",
     "what they left is that of a shorter training; runs without `steps` are whole ones",
 )
+_python_unreached = _of_notes(
+    "python-unreached",
+    "in {runs} a {note}: nothing that isorun fixes or records reaches it, whatever the level",
+    "hand PYTHONPATH, PYTHONHASHSEED and ISORUN_* on (tox: pass_env), and run again in a new --store",
+)
 _training_outlived = _of_notes(
     "training-outlived",
     "in {runs} {note}; what it had not done by then is missing",
@@ -600,6 +605,7 @@ GROUP_CHECKS: Final[Sequence[GroupCheck]] = (
     _edited_while_running,
     _ended_early,
     _training_outlived,
+    _python_unreached,
     _launch_mixed,
     _shared_device,
     _bad_return,
@@ -627,5 +633,6 @@ AT_ONCE: Final[Sequence[GroupCheck]] = (
     _checkout_written,
     _edited_while_running,
     _training_outlived,
+    _python_unreached,
 )
 """Those of runs that were just made: whoever started them can still change it."""
