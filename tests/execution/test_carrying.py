@@ -252,6 +252,18 @@ def test_output_gathers_longer_the_longer_a_run_takes_so_that_times_of_lines_are
     assert carrying._gathering_seconds(so_far) == pytest.approx(seconds)
 
 
+def test_a_module_that_another_python_lacks_is_not_to_be_installed_in_that_of_its_launcher(make_job, local, tmp_path):
+    (tmp_path / "train.py").write_text("import no_such_module")
+    script = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, 'train.py']).returncode)"
+    record = execute(local(), make_job(script=script))
+    assert record.reason.endswith(
+        "No module named 'no_such_module' in the Python that train1.py chose: install what is missing there, or the "
+        "package that brings it"
+    )
+    alone = execute(local(), make_job(("python", "train.py")))
+    assert "install what is missing with `" in alone.reason
+
+
 def test_another_error_has_no_remedy(make_job, local):
     record = execute(local(), make_job(script="raise ValueError('No module named x')"))
     assert record.reason == "exit code 1: ValueError: No module named x"

@@ -7,7 +7,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -360,12 +360,24 @@ def _remedy(ended: Ended) -> str:
     missing = _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:])
     if not python or not missing:
         return ""
+    if launcher := _started_by(ended.events.start.get("argv", ()), ended.log_tail):
+        return f" in the Python that {launcher} chose: install what is missing there, or the package that brings it"
     if _lies_in(ended.job.working_folder, missing[1]):
         return (
             f" in {python}: {missing[1]} lies in the working folder, where Python looks only if it is told: "
             "isorun run --env PYTHONPATH=. …, or python -m PACKAGE.MODULE instead of python PACKAGE/MODULE.py"
         )
     return f" in {python}: {_how_to_get(missing[1], str(python), ended.job.environment)}"
+
+
+def _started_by(argv: Sequence[str], log_tail: str) -> str:
+    """The name of the program that told of itself, where none of its files is in the traceback; else empty.
+
+    Then a Python has failed that this one started (pdm, hatch), and it may be another interpreter.
+    """
+    script = Path(next(iter(argv[1:]), "-")).name
+    is_its_own = f'{script}"' in log_tail or f"/{script}/" in log_tail
+    return "" if script.startswith("-") or 'File "' not in log_tail or is_its_own else script
 
 
 def _lies_in(folder: Path, module: str) -> bool:
