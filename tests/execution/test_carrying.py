@@ -338,6 +338,17 @@ def test_a_helper_that_outlives_its_training_is_no_training(make_job, local, tmp
     assert (record.state, {note.code for note in record.notes}) == (RunState.FINISHED, {"left-behind"})
 
 
+@pytest.mark.parametrize(("imports", "frameworks"), [("import numpy", {"numpy"}), ("import random", set())])
+def test_a_script_that_logs_nothing_stands_for_itself_and_not_its_launcher(
+    make_job, local, tmp_path, imports, frameworks
+):
+    (tmp_path / "train.py").write_text(f"{imports}\nprint('Epoch 1 - val_acc: 0.5')")
+    (tmp_path / "launch.py").write_text("import subprocess, sys; subprocess.run([sys.executable, 'train.py'])")
+    record = execute(local(), make_job(("python", "launch.py"), level="fixed-seed"))
+    assert set(record.environment["effective"]["frameworks"]) == frameworks
+    assert len(list(Path(record.where["folder"]).glob("events*.jsonl"))) == 1 + bool(frameworks)
+
+
 def test_a_launcher_that_hands_no_variables_on_is_told(make_job, local, tmp_path):
     (tmp_path / "train.py").write_text("print('Epoch 1 - val_acc: 0.5')")
     script = "import subprocess, sys; subprocess.run([sys.executable, 'train.py'], env={})"

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Callable
 
-from . import api, frameworks, jobs, levels, printing, ranks, touched
+from . import api, frameworks, jobs, levels, printing, ranks, runfolder, touched
 from .frameworks.base import ImportWatcher, Watch
-from .recorder import INITIAL_WEIGHTS, Recorder, activate, guarded
+from .recorder import INITIAL_WEIGHTS, MAX_TELLING_PROCESSES, Recorder, activate, guarded
 from .usercode import follow_imports, loading, main_script, started_in, tell_as_loaded, users_sources
 
 if TYPE_CHECKING:
@@ -249,6 +249,7 @@ class Closer:
         for watch in self.watches:
             self._attempt("digest of the final weights", watch.finish)
         self._attempt("telling what was printed", self._tell_printed)
+        self._attempt("coming forward", self._come_forward)
         if not self._recorder.is_writing:
             return
         if self._recorder.only_joined:  # the first rank tells the rest for all
@@ -262,6 +263,19 @@ class Closer:
 
     def _attempt(self, doing: str, work: Callable[[], None]) -> None:
         guarded(self._recorder.folder, doing, work)()
+
+    def _come_forward(self) -> None:
+        """A script with a framework may have trained, also where it logged nothing and has no weights that are known.
+
+        Else a launcher in Python, which started it, would stand for it, with its interpreter and packages.
+        """
+        recorder = self._recorder
+        if recorder.is_writing or recorder.rank or self._script is None:
+            return
+        if not any(framework.name in frameworks.PACKAGES for framework, _ in frameworks.imported()):
+            return
+        if runfolder.number_of_files(recorder.folder) <= MAX_TELLING_PROCESSES:
+            recorder.come_forward()
 
     def _tell_printed(self) -> None:
         printed = printing.of_this_process()
