@@ -106,6 +106,7 @@ _TOLD_AT_ONCE: Final = frozenset(
     [
         *("shared-device", "bad-return", "several-trainings", "several-processes"),
         *("lock-of-the-study", "checkout-changed", "checkout-written", "edited-while-running", "isolation-left"),
+        *("training-outlived", "python-unreached"),
     ]
 )
 

@@ -34,7 +34,7 @@ from isorun.execution import (
     event_to_json,
     inputs,
 )
-from isorun.execution.assemble import FILES, lost_record, read_record, written_paths
+from isorun.execution.assemble import FILES, OUTLIVED, lost_record, read_record, written_paths
 from isorun.execution.carrying import Workbench, Workshop, carry_out, watch
 from isorun.execution.inputs import ChangedFiles, CodeVersions
 from isorun.study import Environment, Sources
@@ -252,6 +252,18 @@ def test_output_gathers_longer_the_longer_a_run_takes_so_that_times_of_lines_are
     assert carrying._gathering_seconds(so_far) == pytest.approx(seconds)
 
 
+def test_a_module_that_another_python_lacks_is_not_to_be_installed_in_that_of_its_launcher(make_job, local, tmp_path):
+    (tmp_path / "train.py").write_text("import no_such_module")
+    script = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, 'train.py']).returncode)"
+    record = execute(local(), make_job(script=script))
+    assert record.reason.endswith(
+        "No module named 'no_such_module' in the Python that train1.py chose: install what is missing there, or the "
+        "package that brings it"
+    )
+    alone = execute(local(), make_job(("python", "train.py")))
+    assert "install what is missing with `" in alone.reason
+
+
 def test_another_error_has_no_remedy(make_job, local):
     record = execute(local(), make_job(script="raise ValueError('No module named x')"))
     assert record.reason == "exit code 1: ValueError: No module named x"
@@ -279,6 +291,20 @@ def test_another_error_has_no_remedy(make_job, local):
             ),
             "KeyError: 7",
         ),
+        (
+            (
+                "import subprocess, sys\n"
+                "subprocess.run([sys.executable, '-c', 'raise KeyError(7)'], stderr=sys.stdout, check=True)"
+            ),
+            (
+                f"KeyError: 7 … subprocess.CalledProcessError: Command '['{sys.executable}', '-c', "
+                "'raise KeyError(7)']' returned non-zero exit status 1."
+            ),
+        ),
+        (
+            "import subprocess\nsubprocess.run(['false'], check=True)",
+            "subprocess.CalledProcessError: Command '['false']' returned non-zero exit status 1.",
+        ),
         ("print('Traceback of it all')\nraise SystemExit('no data')", ""),
         ("print('\\x1b[0;31mNameError\\x1b[0m: x is not defined')\nraise SystemExit(1)", "NameError: x is not defined"),
     ],
@@ -287,6 +313,49 @@ def test_the_reason_names_the_error_whatever_its_message_is_like(make_job, local
     record = execute(local(), make_job(script=script))
     assert record.reason == f"exit code 1{': ' if why else ''}{why}"
     assert "\x1b" not in record.log_tail
+
+
+@pytest.mark.parametrize(
+    ("logs", "ending"),
+    [
+        ("import isorun; isorun.log(epoch=0, acc=0.5)", (RunState.FAILED, OUTLIVED)),
+        ("", (RunState.FINISHED, "")),
+    ],
+)
+def test_a_training_that_outlives_its_command_is_told_and_has_failed_where_it_had_begun(
+    make_job, local, tmp_path, logs, ending
+):
+    (tmp_path / "train.py").write_text(f"{logs}\nopen('begun', 'x')\nimport time; time.sleep(60)\n")
+    waiting = f"{sys.executable} train.py & while [ ! -e begun ]; do sleep 0.05; done"
+    record = execute(local(), make_job(("sh", "-c", waiting), level="fixed-seed", seed=1))
+    assert (record.state, record.reason) == ending
+    assert "training-outlived" in {note.code for note in record.notes}
+
+
+def test_a_helper_that_outlives_its_training_is_no_training(make_job, local, tmp_path):
+    script = "import isorun, subprocess; isorun.log(epoch=0, acc=0.5); subprocess.Popen(['sleep', '60'])"
+    record = execute(local(), make_job(script=script))
+    assert (record.state, {note.code for note in record.notes}) == (RunState.FINISHED, {"left-behind"})
+
+
+@pytest.mark.parametrize(("imports", "frameworks"), [("import numpy", {"numpy"}), ("import random", set())])
+def test_a_script_that_logs_nothing_stands_for_itself_and_not_its_launcher(
+    make_job, local, tmp_path, imports, frameworks
+):
+    (tmp_path / "train.py").write_text(f"{imports}\nprint('Epoch 1 - val_acc: 0.5')")
+    (tmp_path / "launch.py").write_text("import subprocess, sys; subprocess.run([sys.executable, 'train.py'])")
+    record = execute(local(), make_job(("python", "launch.py"), level="fixed-seed"))
+    assert set(record.environment["effective"]["frameworks"]) == frameworks
+    assert len(list(Path(record.where["folder"]).glob("events*.jsonl"))) == 1 + bool(frameworks)
+
+
+def test_a_launcher_that_hands_no_variables_on_is_told(make_job, local, tmp_path):
+    (tmp_path / "train.py").write_text("print('Epoch 1 - val_acc: 0.5')")
+    script = "import subprocess, sys; subprocess.run([sys.executable, 'train.py'], env={})"
+    record = execute(local(), make_job(script=script, level="fixed-seed"))
+    assert [note.message for note in record.notes if note.code == "python-unreached"] == [
+        "Python was started (train.py) without isorun's variables"
+    ]
 
 
 def carry_by_command(job, folder, *words, **options):

@@ -7,7 +7,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -46,6 +46,10 @@ _OWN_FILES: Final = re.compile(
 
 
 STOPPED: Final = "stopped on request"
+OUTLIVED: Final = (
+    "the command ended while the training that it had begun went on, which was then ended; let the command wait for it "
+    "(wait in a script, setsid --wait)"
+)
 NEVER_STARTED: Final = Exit(None, "", 0.0, 0.0, 0)
 _LAST_WORDS: Final = re.compile(r"(?:[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b|\S*python\S*: ).*")
 _LAST_WORDS_LENGTH: Final = 200
@@ -56,6 +60,7 @@ _TRACED: Final = re.compile(
     re.MULTILINE,
 )
 _OF_A_LAUNCHER: Final = re.compile(r"\S*\bChildFailedError\b")
+_OF_A_COMMAND: Final = re.compile(r"(?:subprocess\.)?CalledProcessError: Command .* (?:returned non-zero|died with) .*")
 _ERROR: Final = re.compile(r"[A-Za-z_][\w.]*(?::|\s*$)")
 # What programs say of ENOTTY. What a program says before it fails may be followed by the traceback of who started it.
 _NO_TERMINAL: Final = re.compile(r"Inappropriate ioctl for device|\bnot a (?:tty|terminal)\b", re.IGNORECASE)
@@ -307,19 +312,29 @@ def state_and_reason(ended: Ended) -> tuple[RunState, str]:
         return RunState.FAILED, f"what the run left cannot be read ({ended.unreadable})"
     if ended.events.has_gaps:
         return RunState.FAILED, f"some of what the run logged is missing or damaged: {ended.events.gap}"
+    if _was_outlived(ended) and (ended.events.names or ended.events.digests):
+        return RunState.FAILED, OUTLIVED
     return RunState.FINISHED, ""
+
+
+def _was_outlived(ended: Ended) -> bool:
+    """Whether the process that told of itself went on when the command had ended: nobody knows how far it would go."""
+    return ended.events.start.get("pid") in ended.exit.left_pids
 
 
 def _last_words(log_tail: str) -> str:
     """The error a Python program ends with: its last line when that reads like one, else that of its last traceback.
 
     A message of several lines goes on behind its error. What stands at the end is told too: it may also be what a
-    program says that caught that error and went on, and ended for another reason.
+    program says that caught that error and went on, and ended for another reason. So it is with a launcher in Python
+    whose command failed: the error before it is most often that of the command.
     """
     lines = log_tail.rstrip().split("\n")
+    traced = [error.rstrip() for error in _TRACED.findall(log_tail)]
+    if _OF_A_COMMAND.fullmatch(lines[-1]) and len(traced) > 1:  # whoever ran the command tells what was typed
+        return f": {_cut(traced[-2])} … {_cut(lines[-1])}"
     if _LAST_WORDS.fullmatch(lines[-1]):
         return f": {_cut(lines[-1])}"
-    traced = [error.rstrip() for error in _TRACED.findall(log_tail)]
     if not traced or not _ERROR.match(traced[-1]):
         return ""
     if _OF_A_LAUNCHER.match(traced[-1]):  # it tells that a process of its own failed, and goes on about that
@@ -345,12 +360,24 @@ def _remedy(ended: Ended) -> str:
     missing = _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:])
     if not python or not missing:
         return ""
+    if launcher := _started_by(ended.events.start.get("argv", ()), ended.log_tail):
+        return f" in the Python that {launcher} chose: install what is missing there, or the package that brings it"
     if _lies_in(ended.job.working_folder, missing[1]):
         return (
             f" in {python}: {missing[1]} lies in the working folder, where Python looks only if it is told: "
             "isorun run --env PYTHONPATH=. …, or python -m PACKAGE.MODULE instead of python PACKAGE/MODULE.py"
         )
     return f" in {python}: {_how_to_get(missing[1], str(python), ended.job.environment)}"
+
+
+def _started_by(argv: Sequence[str], log_tail: str) -> str:
+    """The name of the program that told of itself, where none of its files is in the traceback; else empty.
+
+    Then a Python has failed that this one started (pdm, hatch), and it may be another interpreter.
+    """
+    script = Path(next(iter(argv[1:]), "-")).name
+    is_its_own = f'{script}"' in log_tail or f"/{script}/" in log_tail
+    return "" if script.startswith("-") or 'File "' not in log_tail or is_its_own else script
 
 
 def _lies_in(folder: Path, module: str) -> bool:
@@ -382,6 +409,8 @@ def _notes(ended: Ended, found: Found) -> list[Note]:
     if ended.exit.left_behind:
         names = ", ".join(sorted(ended.exit.left_behind))
         notes.append(Note("left-behind", f"processes that outlived the training were ended: {names}"))
+    if _was_outlived(ended):
+        notes.append(Note("training-outlived", f"a Python process outlived the command and was ended: {names}"))
     return [Note(note.code, ended.secrets.masked(note.message)) for note in dict.fromkeys(notes)]
 
 

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Workbench", "Workshop", "carry_out", "new_folder"]
 
+OUTPUT_LOG: Final = "output.log"
 _READ_BYTES: Final = 1 << 18
 # Who prints line after line is read this seldom: to wake up for a line takes twenty times as long as to read it. The
 # longer a run has been going on, the more seldom: when a line came is known to a hundredth of that.
@@ -379,7 +380,7 @@ class _RunHere:
         self._reading = PrintedJobs(self._job.sources)
         self._lines = LineSplitter(self._reading.feed)
         self._secrets = Secrets.of(self._job.command, ready.env)
-        self._log = BoundedLog(ready.folder / "output.log", secrets=self._secrets)
+        self._log = BoundedLog(ready.folder / OUTPUT_LOG, secrets=self._secrets)
         self._given = workshop.given_files.before(self._job)
         self._look = workshop.changed_files.before(self._job.working_folder)
 
@@ -451,11 +452,21 @@ class _RunHere:
             ended = replace(ended, lines=printed, files=written, requested=requested)
             code, notes = version()
             ended = replace(ended, notes=(*ended.notes, *notes))
-            ended = _with_events(ended, read_run_folder(self._ready.folder, held), code)
+            ended = self._of_first_rank(_with_events(ended, read_run_folder(self._ready.folder, held), code))
             folder, is_alone = self._ready.folder.absolute(), self._look.is_alone
             return found_in_files(given.with_inputs(ended), folder, whole=seen.whole, is_alone=is_alone)
         except Exception as error:
             return failed_to_read(ended, error)
+
+    def _of_first_rank(self, ended: Ended) -> Ended:
+        """With the values of the first rank, where later ones printed the same metrics between its lines."""
+        if not ended.events.printed_by_others:
+            return ended
+        from isorun.execution.first_rank import LaterRanks, of_first_rank  # noqa: PLC0415  few runs have ranks
+
+        later = LaterRanks(ended.events.printed_by_others, ended.events.printed_more)
+        log, is_whole = self._ready.folder / OUTPUT_LOG, not (self._log.cut_bytes or self._log.failure)
+        return replace(ended, lines=of_first_rank(ended.lines, later, log, self._job.sources, is_whole=is_whole))
 
 
 def _exit_inside(ended: Exit, ready: ReadyRun, tail: str) -> tuple[Exit, str]:

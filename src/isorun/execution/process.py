@@ -50,8 +50,8 @@ class Exit:
     """How a process ended and what it took.
 
     wall_seconds: until the program itself ended; cpu_seconds and peak_memory_bytes include its descendants.
-    left_behind: the names of processes that outlived the program and were then ended. kept: False when the keeper
-    died before it could say how the program ended.
+    left_behind: the names of processes that outlived the program and were then ended, left_pids their numbers where
+    they are known. kept: False when the keeper died before it could say how the program ended.
     """
 
     exit_code: int | None
@@ -61,12 +61,18 @@ class Exit:
     peak_memory_bytes: int
     left_behind: tuple[str, ...] = ()
     kept: bool = True
+    left_pids: tuple[int, ...] = ()
 
     @classmethod
     def from_status(
-        cls, status: int, wall_seconds: float, cpu_seconds: float, peak_kib: int, left_behind: Sequence[str] = ()
+        cls,
+        status: int,
+        wall_seconds: float,
+        cpu_seconds: float,
+        peak_kib: int,
+        left: Sequence[tuple[int, str]] = (),
     ) -> Exit:
-        """From a wait status as the kernel gives it."""
+        """From a wait status as the kernel gives it; left: numbers and names of what was left behind."""
         code = os.waitstatus_to_exitcode(status)
         return cls(
             exit_code=code if code >= 0 else None,
@@ -74,7 +80,8 @@ class Exit:
             wall_seconds=wall_seconds,
             cpu_seconds=cpu_seconds,
             peak_memory_bytes=peak_kib * 1024,
-            left_behind=tuple(left_behind),
+            left_behind=tuple(name for _, name in left),
+            left_pids=tuple(pid for pid, _ in left),
         )
 
 
@@ -280,8 +287,8 @@ class KeptProcess:
         if "exit" not in said or "end" not in said:
             return Exit(None, "", 0.0, 0.0, 0, kept=False)
         (status, wall), (cpu, peak_kib) = said["exit"], said["end"]
-        left_behind = [line[2] for line in self._lines if line[0] == "left"]
-        return Exit.from_status(int(status), float(wall), float(cpu), int(peak_kib), left_behind)
+        left = [(int(line[1]), line[2]) for line in self._lines if line[0] == "left"]
+        return Exit.from_status(int(status), float(wall), float(cpu), int(peak_kib), left)
 
     def close(self) -> None:
         """Kill what still runs and give back all resources."""

@@ -245,6 +245,8 @@ class EventLog:
         self.jobs: dict[str, None] = {}
         self.stands_for: set[str] = set()
         self.rank: Event = {}
+        self.printed_by_others: dict[str, int] = {}
+        self.printed_more = False
         self._points: dict[str, Points] = {}
         self._watched = WatchedRows()
         self._takers: dict[str, Callable[[Event], None]] = {
@@ -258,6 +260,7 @@ class EventLog:
             "seeded": self._take_seeded,
             "environment": self._take_environment,
             "rank": self._take_rank,
+            "printed": self._take_printed,
             "stands-for": self._take_stands_for,
             "note": self._take_note,
             "end": self._take_end,
@@ -418,6 +421,14 @@ class EventLog:
     def _take_environment(self, event: Event) -> None:
         self.effective.update(event["effective"])
 
+    def _take_printed(self, event: Event) -> None:
+        self._add_printed({str(line): int(count) for line, count in event["lines"].items()})
+        self.printed_more = self.printed_more or bool(event["cut"])
+
+    def _add_printed(self, lines: Mapping[str, int]) -> None:
+        for line, count in lines.items():
+            self.printed_by_others[line] = self.printed_by_others.get(line, 0) + count
+
     def _take_rank(self, event: Event) -> None:
         self.rank = {name: event[name] for name in _OF_A_RANK if name in event}
 
@@ -447,6 +458,8 @@ class EventLog:
         self.notes += [note for note in other.notes if not (told and note.code == "no-digest")]
         self.jobs |= other.jobs
         self.stands_for |= other.stands_for
+        self._add_printed(other.printed_by_others)
+        self.printed_more = self.printed_more or other.printed_more
 
 
 def _seeded(event: Event) -> Seeded:

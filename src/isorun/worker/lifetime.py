@@ -12,9 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Callable
 
-from . import api, frameworks, jobs, levels, ranks, touched
+from . import api, frameworks, jobs, levels, printing, ranks, runfolder, touched
 from .frameworks.base import ImportWatcher, Watch
-from .recorder import INITIAL_WEIGHTS, Recorder, activate, guarded
+from .recorder import INITIAL_WEIGHTS, MAX_TELLING_PROCESSES, Recorder, activate, guarded
 from .usercode import follow_imports, loading, main_script, started_in, tell_as_loaded, users_sources
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ def _start(warm: bool) -> None:
     api.install_stand_in()
     _print_lines_at_once()
     _ask_input_for_the_size_of_the_terminal()
+    if recorder.rank:
+        printing.of_this_process().follow()
     guarded(asked.folder, "claim of the run folder", recorder.begin)()
     _die_of_interrupt_at_exit()
     follow_imports()
@@ -246,6 +248,8 @@ class Closer:
         ended = self._recorder.seconds
         for watch in self.watches:
             self._attempt("digest of the final weights", watch.finish)
+        self._attempt("telling what was printed", self._tell_printed)
+        self._attempt("coming forward", self._come_forward)
         if not self._recorder.is_writing:
             return
         if self._recorder.only_joined:  # the first rank tells the rest for all
@@ -259,6 +263,24 @@ class Closer:
 
     def _attempt(self, doing: str, work: Callable[[], None]) -> None:
         guarded(self._recorder.folder, doing, work)()
+
+    def _come_forward(self) -> None:
+        """A script with a framework may have trained, also where it logged nothing and has no weights that are known.
+
+        Else a launcher in Python, which started it, would stand for it, with its interpreter and packages.
+        """
+        recorder = self._recorder
+        if recorder.is_writing or recorder.rank or self._script is None:
+            return
+        if not any(framework.name in frameworks.PACKAGES for framework, _ in frameworks.imported()):
+            return
+        if runfolder.number_of_files(recorder.folder) <= MAX_TELLING_PROCESSES:
+            recorder.come_forward()
+
+    def _tell_printed(self) -> None:
+        printed = printing.of_this_process()
+        if self._recorder.rank and printed.counts:
+            self._recorder.tell_printed(printed.counts, is_cut=printed.is_cut)
 
     def _tell_missing_digest(self) -> None:
         """Say why a run has no digest, unless that was said; nothing where no framework is that has weights."""

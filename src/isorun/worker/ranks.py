@@ -11,7 +11,7 @@ import os
 from types import ModuleType
 from typing import Any, Callable
 
-from . import frameworks
+from . import frameworks, printing
 from .recorder import active, guarded
 
 
@@ -38,8 +38,11 @@ def _tell(module: Any) -> None:
     from socket import gethostname  # every child Python starts a worker, and few are ranks
 
     local = os.environ.get("LOCAL_RANK", "")
+    rank = int(module.get_rank())
+    if rank:
+        printing.of_this_process().follow()
     recorder.join_ranks(
-        int(module.get_rank()),
+        rank,
         {
             "world_size": size,
             "backend": str(module.get_backend()),

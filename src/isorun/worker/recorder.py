@@ -136,6 +136,12 @@ class Recorder:
         event = {"kind": "rank", "t": self.seconds, "rank": rank, **told}
         self._write_anyhow(event)
 
+    def tell_printed(self, lines: Mapping[str, int], *, is_cut: bool) -> None:
+        """Tell which lines this later rank printed, and how often; that alone makes it no more than a later rank."""
+        with self._lock:
+            self.only_joined = self.only_joined or self._file is None
+        self._write_anyhow({"kind": "printed", "t": self.seconds, "lines": lines, "cut": is_cut})
+
     def come_forward(self) -> None:
         """Have a file from now on, whatever there is to say: other processes of the run see who is at work."""
         with self._lock:

@@ -41,6 +41,7 @@ _OF_TOOLS = (
 )
 # Ways to write to a file that Python tells of apart from opening it; they matter where the file may be an original.
 _IN_PLACE = frozenset(("os.truncate", "sqlite3.connect"))
+_STARTS = frozenset(("subprocess.Popen", "os.exec", "os.posix_spawn"))
 _CODE = (".py", ".pyc", ".so", ".pth", ".dist-info", "pyproject.toml", ".cfg")
 # Where no data lie, outside the folder that the training works in.
 _NO_DATA = (*_SYSTEM, "/etc/", "/usr/", "/lib", "/bin/", "/run/", "/var/", "/tmp/")  # noqa: S108  nothing is made there
@@ -247,10 +248,21 @@ def begin(run_folder: str) -> TouchedFiles:
         """Python tells of hundreds of other things: a function as plain as this takes a fourth of a method's time."""
         if event == "open" or event == "os.rename" or event in in_place:  # noqa: PLR1714  as above
             hear(event, arguments)
+        elif event in _STARTS:
+            _begins(arguments)
 
     in_place = _IN_PLACE if os.environ.get(levels.COPY_OF) else frozenset(("sqlite3.connect",))
     sys.addaudithook(told)
     return _touched
+
+
+def _begins(arguments: tuple[Any, ...]) -> None:
+    try:
+        from . import starting  # few trainings start programs
+
+        starting.told(arguments)
+    except Exception:  # noqa: S110  whatever it was given: the training goes on
+        pass
 
 
 def telling(save: Callable[..., Any]) -> Callable[..., Any]:

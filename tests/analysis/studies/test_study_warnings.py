@@ -576,6 +576,16 @@ def test_runs_that_were_ended_early_are_told(study, records):
     assert "ended the training after 20 steps" in warnings_of(study, noted)["ended-early"].message
 
 
+def test_a_training_that_outlived_its_command_is_told(study, records):
+    noted = changed(records, Level.DEFAULT, notes=(Note("training-outlived", "a Python process outlived the command"),))
+    assert "outlived the command" in warnings_of(study, noted)["training-outlived"].message
+
+
+def test_a_python_that_a_launcher_started_out_of_reach_is_told(study, records):
+    noted = changed(records, Level.DEFAULT, notes=(Note("python-unreached", "Python was started (train.py) alone"),))
+    assert "a Python was started (train.py)" in warnings_of(study, noted)["python-unreached"].message
+
+
 def test_each_note_that_is_told_at_once_is_one_that_the_end_of_runs_looks_for(study, records):
     """A run whose notes say nothing loads no analysis, so that the codes stand in two places."""
     checks = Path(group_conditions.__file__).read_text()

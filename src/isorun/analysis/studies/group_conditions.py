@@ -482,6 +482,16 @@ _ended_early = _of_notes(
     "{runs} did not come to their own end ({note})",
     "what they left is that of a shorter training; runs without `steps` are whole ones",
 )
+_python_unreached = _of_notes(
+    "python-unreached",
+    "in {runs} a {note}: nothing that isorun fixes or records reaches it, whatever the level",
+    "hand PYTHONPATH, PYTHONHASHSEED and ISORUN_* on (tox: pass_env), and run again in a new --store",
+)
+_training_outlived = _of_notes(
+    "training-outlived",
+    "in {runs} {note}; what it had not done by then is missing",
+    "let the command wait for what it begins: wait at the end of a script, setsid --wait; then a new --store",
+)
 _shared_device = _of_notes(
     "shared-device",
     "{runs} shared a device ({note}): their times do not compare, and what is chosen by speed or free memory may have "
@@ -594,6 +604,8 @@ GROUP_CHECKS: Final[Sequence[GroupCheck]] = (
     _working_copy_changed,
     _edited_while_running,
     _ended_early,
+    _training_outlived,
+    _python_unreached,
     _launch_mixed,
     _shared_device,
     _bad_return,
@@ -620,5 +632,7 @@ AT_ONCE: Final[Sequence[GroupCheck]] = (
     _checkout_changed,
     _checkout_written,
     _edited_while_running,
+    _training_outlived,
+    _python_unreached,
 )
 """Those of runs that were just made: whoever started them can still change it."""
