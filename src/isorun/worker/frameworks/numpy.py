@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Mapping
@@ -97,7 +98,10 @@ class NumPy(Framework):
         array = numpy.ascontiguousarray(value)
         if array.dtype.hasobject:
             raise TypeError(f"{name or 'the array'} holds Python objects; arrays of numbers have a digest")
-        framed(update, name, _kind(array.dtype), str(tuple(numpy.shape(value))))
+        shape = tuple(numpy.shape(value))
+        if array.size != math.prod(shape):  # a variable that TensorFlow has yet to fill is an empty array to NumPy
+            raise TypeError(f"{name or 'the array'} has no values yet; arrays of numbers have a digest")
+        framed(update, name, _kind(array.dtype), str(shape))
         update(array.reshape(-1).view(numpy.uint8) if array.size else b"")
         return True
 

@@ -277,14 +277,25 @@ class Torch(Framework):
         tensor = value.to_local() if hasattr(value, "to_local") else value
         if tensor.is_sparse or tensor.is_quantized:
             raise TypeError(f"{name or 'the tensor'} is sparse or quantized; dense tensors have a digest")
+        if callable(getattr(tensor, "__tensor_flatten__", None)):
+            return self._hash_made_of_others(update, name, tensor)
         plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
         size = plain.numel() * plain.element_size()
         framed(update, name, str(plain.dtype), str(tuple(plain.shape)))
         if size:
             import ctypes
 
-            update((ctypes.c_char * size).from_address(plain.data_ptr()))
+            address = plain.data_ptr()
+            if not address:  # freed, or a tensor that only stands for others: to read there would end the training
+                raise TypeError(f"{name or 'the tensor'} has no memory of its own; dense tensors have a digest")
+            update((ctypes.c_char * size).from_address(address))
         return True
+
+    def _hash_made_of_others(self, update: Hash, name: str, tensor: Any) -> bool:
+        """A tensor of a class of its own that computes with others, such as quantized weights: these, by their names."""
+        parts = sorted(tensor.__tensor_flatten__()[0])
+        framed(update, name, type(tensor).__name__, str(tuple(tensor.shape)), *parts)
+        return all([self.hash_array(update, f"{name}.{part}", getattr(tensor, part)) for part in parts])
 
 
 def constant(value: Any) -> int | None:
