@@ -321,6 +321,16 @@ def test_models_of_keras_that_are_fitted_in_turns_are_all_in_the_digest(recordin
     assert told(recording)["weights.final"] == digest([[np.array([value])] for value in (7.0, 1.0, 2.0)])
 
 
+def test_words_that_were_counted_are_digested_without_an_address():
+    text = pytest.importorskip("sklearn.feature_extraction.text")
+    one, other = (text.TfidfVectorizer().fit(["a word and", "another word"]) for _ in range(2))
+    same = digest(one)
+    one._stop_words_id += 16  # as in another process
+    assert digest(one) == same == digest(other)
+    other.vocabulary_["more"] = 3
+    assert digest(other) != same
+
+
 SCIKIT_LEARN = """
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier

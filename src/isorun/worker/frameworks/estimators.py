@@ -22,8 +22,8 @@ from ..levels import Settings
 from ..recorder import Recorder, guarded
 from .base import Framework, Watch, digest_or_error
 
-# Settings that say how to compute and not what came out, what fitting took in time, and names.
-_WITHOUT_WEIGHTS = ("n_jobs", "verbose", "feature_names_in_", "random_state", "memory", "refit_time_")
+# Settings that say how to compute and not what came out, what fitting took in time, names, and an address in memory.
+_WITHOUT_WEIGHTS = ("n_jobs", "verbose", "feature_names_in_", "random_state", "memory", "refit_time_", "_stop_words_id")
 _FITTING = ("fit", "partial_fit", "fit_transform", "fit_predict")
 _SPARSE = ("data", "indices", "indptr", "row", "col", "offsets")
 _MOST_FITTED = 32
