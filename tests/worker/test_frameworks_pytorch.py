@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import time
+from weakref import ref
 
 import pytest
 import torch
 from worker_trainings import read_run
 
 from isorun.worker import recorder
-from isorun.worker.frameworks import pytorch
+from isorun.worker.arrays import digest
+from isorun.worker.frameworks import base, pytorch
 from isorun.worker.recorder import Recorder
 
 CNN = """
@@ -122,6 +125,64 @@ def test_two_optimizers_are_both_in_the_final_digest(tmp_path):
     ]
     assert values[0][0] == values[1][0]
     assert values[0][1] != values[1][1]
+
+
+def final(folder) -> str:
+    return next(event["value"] for event in read_run(folder).main if event.get("name") == "weights.final")
+
+
+def test_optimizers_that_make_steps_in_turns_are_all_in_the_final_digest(tmp_path):
+    for number in range(4):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        watch, _ = watched(folder)
+        all_three = [optimizer(seed) for seed in range(3)]
+        for step in (*all_three, *all_three):
+            watch._before_step(step, (), {})
+        if number:
+            all_three[number - 1].param_groups[0]["params"][0].data[0, 0] += 1
+        watch.finish()
+    assert len({final(tmp_path / str(number)) for number in range(4)}) == 4
+
+
+def test_of_trainings_one_after_another_the_earlier_ones_are_in_the_final_digest_and_not_kept(tmp_path):
+    for number in range(2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        watch, _ = watched(folder)
+        gone = []
+        for seed in range(4):
+            one = optimizer(seed)
+            one.param_groups[0]["params"][0].data[0, 0] += number * (seed == 0)
+            watch._before_step(one, (), {})
+            gone.append(ref(one))
+            del one
+        gc.collect()
+        assert [held() is None for held in gone] == [True, True, False, False]
+        watch.finish()
+    assert final(tmp_path / "0") != final(tmp_path / "1")
+
+
+def test_an_optimizer_made_anew_for_the_same_weights_takes_no_digest_of_them(tmp_path, monkeypatch):
+    watch, _ = watched(tmp_path)
+    parameters = list(torch.nn.Linear(3, 2).parameters())
+    monkeypatch.setattr(base, "digest_or_error", lambda _: pytest.fail("a digest was taken"))
+    for _ in range(4):
+        watch._before_step(torch.optim.SGD(parameters, lr=0.1), (), {})
+    watch.finish()
+    assert final(tmp_path) == digest([[parameters], [parameters]])
+
+
+def test_what_had_no_digest_when_it_was_let_go_leaves_the_training_without_one(tmp_path):
+    watch, _ = watched(tmp_path)
+    freed = optimizer(0)
+    freed.param_groups[0]["params"][0].data.untyped_storage().resize_(0)
+    for step in (optimizer(1), freed, optimizer(2), optimizer(3)):
+        watch._before_step(step, (), {})
+    watch.finish()
+    assert names(tmp_path) == ["weights.initial"]
+    notes = [event for event in read_run(tmp_path).main if event["kind"] == "note"]
+    assert "no memory of its own" in notes[0]["message"]
 
 
 def test_weights_that_are_too_large_are_noted_instead(tmp_path, monkeypatch):

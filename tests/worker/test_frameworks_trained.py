@@ -208,6 +208,24 @@ def test_what_a_compiled_step_gave_back_last_is_what_was_trained(library, record
     assert train.lower == "lowered"
 
 
+def test_steps_that_train_in_turns_are_all_in_the_digest(library, recording):
+    steps, states = [step(library) for _ in range(3)], [{"w": np.full(2, float(number))} for number in range(3)]
+    for _ in range(2):
+        for number in range(3):
+            states[number], _ = steps[number](states[number], np.ones(2))
+    library.watch.finish()
+    assert told(recording)["weights.final"] == digest([{"/w": np.full(2, number + 2.0)} for number in range(3)])
+
+
+def test_a_step_that_others_have_followed_is_known_by_its_digest_of_then(library, recording):
+    for number in range(4):
+        step(library)({"w": np.full(2, float(number))}, np.ones(2))
+    library.watch.finish()
+    before = [digest([{"/w": np.full(2, number + 1.0)}]) for number in range(2)]
+    last = [{"/w": np.full(2, number + 1.0)} for number in (2, 3)]
+    assert told(recording)["weights.final"] == digest([*before, *last])
+
+
 def test_with_a_library_of_updates_a_gradient_alone_is_no_training(library, recording):
     optax = SimpleNamespace(apply_updates=lambda weights, by: {name: weights[name] + by for name in weights})
     jax.Optax().prepare("optax", optax, None, recording)
@@ -284,6 +302,33 @@ def test_what_keras_trains_is_told_once(recording, monkeypatch):
     tape.finish()
     keras.finish()
     assert told(recording)["weights.final"] == digest([np.array([5.0])])
+
+
+def test_models_of_keras_that_are_fitted_in_turns_are_all_in_the_digest(recording, monkeypatch):
+    monkeypatch.setattr(tensor_flow, "_followed", {})
+    watch = tensor_flow.TrainedVariables("keras", recording)
+    trainer = type("Trainer", (), {"make_train_function": lambda _: None})
+    model = type("Model", (trainer,), {})
+    tensor_flow._follow_fits(model, watch)
+    models = [model() for _ in range(3)]
+    for number, one in enumerate(models):
+        one.optimizer = SimpleNamespace(_trainable_variables=[Variable(float(number))])
+    for _ in range(2):
+        for one in models:
+            one.make_train_function()
+    models[0].optimizer._trainable_variables[0].assign(7.0)
+    watch.finish()
+    assert told(recording)["weights.final"] == digest([[np.array([value])] for value in (7.0, 1.0, 2.0)])
+
+
+def test_words_that_were_counted_are_digested_without_an_address():
+    text = pytest.importorskip("sklearn.feature_extraction.text")
+    one, other = (text.TfidfVectorizer().fit(["a word and", "another word"]) for _ in range(2))
+    same = digest(one)
+    one._stop_words_id += 16  # as in another process
+    assert digest(one) == same == digest(other)
+    other.vocabulary_["more"] = 3
+    assert digest(other) != same
 
 
 SCIKIT_LEARN = """

@@ -44,6 +44,34 @@ def test_generators_without_a_seed_follow_the_runs_seed_and_are_told(train, tmp_
     assert not any(event["call"] == "numpy.random.default_rng" for event in first.of_kind("seeded"))
 
 
+INNER = """
+import pickle
+import numpy as np
+from numpy.random import _generator, _pcg64, bit_generator, mtrand
+
+print(mtrand.RandomState().rand())
+print(bit_generator.SeedSequence().generate_state(1)[0])
+print(_generator.default_rng().random(), np.random.Generator(_pcg64.PCG64()).random())
+sequence = np.random.SeedSequence()
+assert pickle.loads(pickle.dumps(sequence)).entropy == sequence.entropy
+"""
+
+
+def test_generators_of_numpys_inner_modules_follow_the_runs_seed_and_are_told(train, tmp_path):
+    (tmp_path / "train.py").write_text(INNER)
+    first, again, other = (train("train.py", level="fixed-seed", seed=seed) for seed in (3, 3, 4))
+    assert first.returncode == 0, first.stderr
+    numbers = first.stdout.split()
+    assert first.stdout == again.stdout
+    assert len(set(numbers)) == len(numbers) == 4
+    assert set(numbers).isdisjoint(other.stdout.split())
+    told = [note["message"] for note in first.of_kind("note") if note["code"] == "generator-seeded"]
+    lines = [message.partition(" had no seed")[0].rpartition(":")[2] for message in told]
+    assert lines == ["6", "7", "8", "9"], "once each, and by one function alone"
+    free = [train("train.py").stdout.split() for _ in range(2)]
+    assert set(free[0]).isdisjoint(free[1])
+
+
 def test_at_default_they_stay_fresh_and_untouched(train, fresh):
     first, again = train(fresh), train(fresh)
     assert set(first.stdout.split()).isdisjoint(again.stdout.split())

@@ -98,3 +98,51 @@ def test_the_digest_is_sha256_over_framed_name_type_shape_and_bytes():
 def test_something_whose_bits_cannot_be_seen_is_refused(bad):
     with pytest.raises(TypeError):
         digest(bad)
+
+
+def test_a_tensor_without_memory_is_refused_and_not_read():
+    freed = torch.ones(1000)
+    freed.untyped_storage().resize_(0)
+    for tensor in (freed, torch._efficientzerotensor(3)):
+        with pytest.raises(TypeError, match="no memory of its own"):
+            digest({"weight": tensor})
+
+
+class Scaled(torch.Tensor):
+    """As libraries keep quantized weights: a tensor without memory, made of others."""
+
+    @staticmethod
+    def __new__(cls, numbers, scale):
+        return torch.Tensor._make_wrapper_subclass(cls, numbers.shape, dtype=torch.float32)
+
+    def __init__(self, numbers, scale):
+        self.numbers, self.scale = numbers, scale
+
+    def __tensor_flatten__(self):
+        return ["numbers", "scale"], None
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        return cls(args[0].numbers, args[0].scale)
+
+
+def test_a_tensor_that_is_made_of_others_is_digested_by_these():
+    numbers, scale = torch.arange(6).reshape(2, 3), torch.ones(1)
+    made = digest(Scaled(numbers, scale))
+    assert made == digest(torch.nn.Parameter(Scaled(numbers.clone(), scale.clone())))
+    assert made != digest(Scaled(numbers + 1, scale))
+    assert made != digest(Scaled(numbers, scale + 1))
+    assert made != digest(torch.zeros(2, 3))
+
+
+def test_a_variable_without_values_yet_is_refused():
+    class Variable:
+        """TensorFlow's are empty arrays to NumPy until the function that made them has run."""
+
+        shape, dtype = (2, 3), "float32"
+
+        def __array__(self, dtype=None, copy=None):
+            return np.empty(0, dtype=np.float32)
+
+    with pytest.raises(TypeError, match="has no values yet"):
+        digest([Variable()])

@@ -48,6 +48,8 @@ def digest(obj: Any, most_bytes: int | None = None) -> str:
     for name, leaf in leaves:
         if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
             framed(hasher.update, name, type(leaf).__name__, repr(leaf))
+        elif isinstance(leaf, Exception):  # why something had no digest when it could still be seen
+            raise TypeError(str(leaf))
         elif not any(framework.hash_array(hasher.update, name, leaf) for framework in frameworks.every()):
             what = f"{name or 'the object'} is a {type(leaf).__name__}"
             raise TypeError(f"{what}; models, arrays and nestings have a digest")

@@ -175,11 +175,13 @@ def stand_in_maker(original: type, namespace: ModuleType, kind: Kind, keyword: s
             if cls.__bases__[0] is not original:
                 return super().__call__(*args, **kwargs)
             args, kwargs = with_seed_taken(kind, call, args, kwargs, keyword=keyword, may_lack=True)
-            return original(*args, **kwargs)
+            with suspended():
+                return original(*args, **kwargs)
 
     def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
         args, kwargs = with_seed_taken(kind, call, args, kwargs, keyword=keyword, may_lack=True)
-        original.__init__(self, *args, **kwargs)  # type: ignore[misc]
+        with suspended():
+            original.__init__(self, *args, **kwargs)  # type: ignore[misc]
 
     setattr(namespace, original.__name__, _derived(original, namespace, {"__init__": initialise}, Maker))
 

@@ -12,6 +12,7 @@ import contextlib
 import sys
 import threading
 import time
+import weakref
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -39,6 +40,75 @@ class Watch:
     def seed_set(self) -> int | None:
         """The seed that the training gave by itself to the generator this watch looks at; None for none."""
         return None
+
+
+class InTurns:
+    """All that is trained, one after another or in turns, in the order of first steps.
+
+    The last two that came are held, and of those before whatever goes on training. What does not is known by its
+    digest of when the next but one came, so that memory is not kept; after so many digests no more are taken.
+
+    arrays: what is digested of one. first: an array of it, by which two are seen to train the same. rest: is called
+    with one that is let go.
+    """
+
+    _MOST_DIGESTS = 32
+
+    def __init__(
+        self,
+        arrays: Callable[[Any], Any],
+        first: Callable[[Any], Any] = lambda one: one,
+        rest: Callable[[Any], None] = lambda _: None,
+    ) -> None:
+        self._arrays = arrays
+        self._first = first
+        self._rest = rest
+        self._known: dict[int, tuple[Any, int]] = {}
+        self._held: dict[int, tuple[Any, Any]] = {}
+        self._ids: set[int] = set()
+        self._digests: dict[int, Any] = {}
+        self._lock = threading.Lock()  # threads may each train a model
+
+    def holds(self, key: Any) -> bool:
+        """Whether it is known that this trains."""
+        return id(key) in self._ids
+
+    def comes(self, key: Any, one: Any) -> None:
+        """It is about to be trained. key: what tells it from others; it takes weak references."""
+        with self._lock:
+            seen, number = self._known.get(id(key), (None, -1))
+            if seen is None or seen() is not key:
+                number = 1 + max([*self._held, *self._digests], default=-1)
+                self._known[id(key)] = (weakref.ref(key), number)
+                for before in sorted(self._held)[:-1]:
+                    self._let_go(before, one)
+            self._digests.pop(number, None)
+            self._held[number] = (key, one)
+            self._ids.add(id(key))
+
+    def _let_go(self, number: int, newest: Any) -> None:
+        key, one = self._held.pop(number)
+        self._ids.discard(id(key))
+        others = [newest, *(other for _, other in self._held.values())]
+        is_trained_on = any(self._first(other) is self._first(one) for other in others)
+        if len(self._digests) < self._MOST_DIGESTS and not is_trained_on:
+            self._digests[number] = digest_or_error(self._arrays(one))
+        self._rest(one)
+
+    def told(self) -> list[Any]:
+        """What is to be digested, in the order of first steps."""
+        kept = {number: self._arrays(one) for number, (_, one) in self._held.items()}
+        return [one for _, one in sorted({**self._digests, **kept}.items())]
+
+
+def digest_or_error(things: Any) -> Any:
+    """The digest; where there is none what says why, and so nothing has a digest that this is a part of."""
+    from .. import arrays, recorder  # which stand on this room
+
+    try:
+        return arrays.digest(things, recorder.MAX_DIGEST_BYTES)
+    except Exception as error:  # any framework may raise anything here
+        return error
 
 
 class Framework:

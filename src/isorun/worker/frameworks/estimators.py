@@ -20,10 +20,10 @@ from typing import Any, Callable
 from .. import reaching, seeding
 from ..levels import Settings
 from ..recorder import Recorder, guarded
-from .base import Framework, Watch
+from .base import Framework, Watch, digest_or_error
 
-# Settings that say how to compute and not what came out, what fitting took in time, and names.
-_WITHOUT_WEIGHTS = ("n_jobs", "verbose", "feature_names_in_", "random_state", "memory", "refit_time_")
+# Settings that say how to compute and not what came out, what fitting took in time, names, and an address in memory.
+_WITHOUT_WEIGHTS = ("n_jobs", "verbose", "feature_names_in_", "random_state", "memory", "refit_time_", "_stop_words_id")
 _FITTING = ("fit", "partial_fit", "fit_transform", "fit_predict")
 _SPARSE = ("data", "indices", "indptr", "row", "col", "offsets")
 _MOST_FITTED = 32
@@ -43,7 +43,7 @@ class FittedModels(Watch):
         self.unseen = False
         self._latest: Any = None
         self._before: Any = None
-        self._replaced: list[str] = []
+        self._replaced: list[Any] = []
         self._main = threading.main_thread()
 
     def fitted(self, fit: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
@@ -64,9 +64,7 @@ class FittedModels(Watch):
         replaced = self._before
         self._before, self._latest = self._latest, model
         if replaced is not None and len(self._replaced) < _MOST_FITTED:
-            from .. import arrays
-
-            self._replaced.append(_digest_or_reason(arrays.digest, replaced))
+            self._replaced.append(digest_or_error(replaced))
 
     def finish(self) -> None:
         """Digest what was fitted, unless this process fits for another."""
@@ -78,13 +76,6 @@ class FittedModels(Watch):
             recorder.trained("estimators", [*self._replaced, *kept])
         elif self.unseen:
             recorder.note("no-digest", "models were fitted in threads alone, in no order that can be relied on")
-
-
-def _digest_or_reason(digest: Callable[[Any], str], model: Any) -> str:
-    try:
-        return digest(model)
-    except Exception as error:  # a part that cannot be seen: the same words in every run
-        return f"{type(model).__name__}: {type(error).__name__}"
 
 
 def _fits_for_another() -> bool:

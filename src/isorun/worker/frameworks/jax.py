@@ -19,7 +19,7 @@ from typing import Any, Callable, ClassVar, Mapping
 from .. import reaching, seeding
 from ..levels import Settings, this_cpu_flags
 from ..recorder import Recorder, guarded
-from .base import NVIDIA, Framework, Hash, Watch, framed, threads_named
+from .base import NVIDIA, Framework, Hash, InTurns, Watch, framed, threads_named
 
 _XLA_FLAG = "--xla_gpu_deterministic_ops=true"
 # XLA's flag for the widest instructions that it compiles to. A flag that XLA does not know ends the process, so that it
@@ -171,7 +171,7 @@ class TrainedStates(Watch):
         self.now = threading.local()
         self._jax = jax
         self._recorder = recorder
-        self._steps: list[CompiledStep] = []
+        self._steps = InTurns(self._states_of, rest=lambda step: step.rest())
         self._updated: Any = None
         self._is_done = False
 
@@ -185,12 +185,14 @@ class TrainedStates(Watch):
         if weights is not None and not getattr(self.now, "depth", 0):
             self._updated = weights
 
+    def follows(self, step: CompiledStep) -> bool:
+        """Whether it is known that this trains."""
+        return self._steps.holds(step)
+
     def trains(self, step: CompiledStep, args: Any, given: Any) -> None:
-        """A compiled function was seen to train for the first time."""
+        """A compiled function was seen to train for the first time, or again after others have."""
         step.places = _places(self._jax, args, given)
-        if self._steps[1:]:
-            self._steps.pop(0).rest()
-        self._steps.append(step)
+        self._steps.comes(step, step)
         before = [args[place] for place in step.places.values() if not _gone(self._arrays(args[place]))]
         if before and not self._is_traced(before) and len(before) == len(step.places):
             self._recorder.started([self._arrays(_weights(one)) for one in before])
@@ -200,13 +202,18 @@ class TrainedStates(Watch):
         if self._is_done or self._recorder.is_forked_child or self._recorder.rank:
             return
         self._is_done = True
-        states = [self._arrays(_weights(state)) for step in self._steps for state in step.states()]
+        told = self._steps.told()
+        states = [state for one in told for state in (one if isinstance(one, list) else [one])]
         if self._updated is not None:
             states.append(self._arrays(self._updated))
         kept = [state for state in states if state and not self._is_traced(state)]
-        if not kept or ("keras" in sys.modules and any(_gone(state) for state in kept)):
+        if not kept or ("keras" in sys.modules and any(isinstance(one, dict) and _gone(one) for one in kept)):
             return  # Keras gives arrays away that its variables had, and knows those that they have now
         self._recorder.trained("jax", kept)
+
+    def _states_of(self, step: CompiledStep) -> list[Any]:
+        states = [self._arrays(_weights(state)) for state in step.states()]
+        return [state for state in states if state and not self._is_traced(state)]
 
     def _arrays(self, tree: Any) -> dict[str, Any]:
         """The arrays of any tree by their place in it; functions and settings, which are leaves for some, left out."""
@@ -241,8 +248,8 @@ class CompiledStep:
         return self._given or []
 
     def rest(self) -> None:
-        """Two functions are followed; another one has come, and this one lets go of what it gave back."""
-        self.trains, self._given = False, None
+        """Others have come, and this one lets go of what it gave back; it is followed again once it is called."""
+        self._given = None
 
 
 _states: TrainedStates | None = None
@@ -287,10 +294,10 @@ def _telling_step(compiled: Any) -> Any:
             given = compiled(*args, **kwargs)
         finally:
             now.depth = 0
-        if not step.trains and getattr(now, "updates", 0) != before:
-            step.trains = True
-            states.trains(step, args, given)
+        step.trains = step.trains or getattr(now, "updates", 0) != before
         if step.trains:
+            if not states.follows(step):
+                states.trains(step, args, given)
             step.gave(given)
         return given
 

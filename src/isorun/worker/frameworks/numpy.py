@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Mapping
@@ -49,6 +50,7 @@ class NumPy(Framework):
             original = getattr(module, generator, None)
             if original is not None:
                 reaching.stand_in_maker(original, module, new)
+        _answer_inner_modules(new)
 
     def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> None:  # noqa: ARG002
         """Seed the global generator as the level says (NumPy takes 32 bits), and notice when the training does."""
@@ -97,7 +99,10 @@ class NumPy(Framework):
         array = numpy.ascontiguousarray(value)
         if array.dtype.hasobject:
             raise TypeError(f"{name or 'the array'} holds Python objects; arrays of numbers have a digest")
-        framed(update, name, _kind(array.dtype), str(tuple(numpy.shape(value))))
+        shape = tuple(numpy.shape(value))
+        if array.size != math.prod(shape):  # a variable that TensorFlow has yet to fill is an empty array to NumPy
+            raise TypeError(f"{name or 'the array'} has no values yet; arrays of numbers have a digest")
+        framed(update, name, _kind(array.dtype), str(shape))
         update(array.reshape(-1).view(numpy.uint8) if array.size else b"")
         return True
 
@@ -140,14 +145,33 @@ def _state(get_state: Callable[..., Any]) -> tuple[bytes, int]:
     return state[1].tobytes(), state[2]
 
 
+def _answer_inner_modules(kind: seeding.Kind) -> None:
+    """What is taken from one of NumPy's inner modules is the original; all of them ask one function for entropy."""
+    inner: Any = sys.modules.get("numpy.random.bit_generator")
+    original: Callable[[int], int] | None = getattr(inner, "randbits", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def randbits(bits: int) -> int:
+        answer = seeding.taken(kind, "numpy.random.SeedSequence", None)
+        return original(bits) if answer is None else int(answer)
+
+    inner.randbits = randbits
+
+
 def _random_state(original: type, kind: seeding.Kind) -> dict[str, Any]:
     """Members of a RandomState whose seeds are reached; NumPy pickles it as its own, whatever its class."""
 
     def initialise(self: Any, seed: Any = None) -> None:
-        original.__init__(self, seeding.taken(kind, "numpy.random.RandomState", seed))  # type: ignore[misc]
+        new = seeding.taken(kind, "numpy.random.RandomState", seed)
+        with seeding.suspended():
+            original.__init__(self, new)  # type: ignore[misc]
 
     def reseed(self: Any, seed: Any = None) -> None:
-        original.seed(self, seeding.taken(kind, "numpy.random.RandomState", seed))  # type: ignore[attr-defined]
+        new = seeding.taken(kind, "numpy.random.RandomState", seed)
+        with seeding.suspended():
+            original.seed(self, new)  # type: ignore[attr-defined]
 
     return {"__init__": initialise, "seed": reseed}
 

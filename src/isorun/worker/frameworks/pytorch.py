@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable, ClassVar, FrozenSet, Mapping
 from .. import answering, reaching, seeding
 from ..levels import Settings
 from ..recorder import Recorder, guarded
-from .base import NVIDIA, Framework, Hash, Watch, framed
+from .base import NVIDIA, Framework, Hash, InTurns, Watch, framed
 
 if TYPE_CHECKING:
     from ..auditing import Sight
@@ -277,14 +277,25 @@ class Torch(Framework):
         tensor = value.to_local() if hasattr(value, "to_local") else value
         if tensor.is_sparse or tensor.is_quantized:
             raise TypeError(f"{name or 'the tensor'} is sparse or quantized; dense tensors have a digest")
+        if callable(getattr(tensor, "__tensor_flatten__", None)):
+            return self._hash_made_of_others(update, name, tensor)
         plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
         size = plain.numel() * plain.element_size()
         framed(update, name, str(plain.dtype), str(tuple(plain.shape)))
         if size:
             import ctypes
 
-            update((ctypes.c_char * size).from_address(plain.data_ptr()))
+            address = plain.data_ptr()
+            if not address:  # freed, or a tensor that only stands for others: to read there would end the training
+                raise TypeError(f"{name or 'the tensor'} has no memory of its own; dense tensors have a digest")
+            update((ctypes.c_char * size).from_address(address))
         return True
+
+    def _hash_made_of_others(self, update: Hash, name: str, tensor: Any) -> bool:
+        """A tensor of a class of its own that computes with others, as quantized weights do: these, by their names."""
+        parts = sorted(tensor.__tensor_flatten__()[0])
+        framed(update, name, type(tensor).__name__, str(tuple(tensor.shape)), *parts)
+        return all(self.hash_array(update, f"{name}.{part}", getattr(tensor, part)) for part in parts)
 
 
 def constant(value: Any) -> int | None:
@@ -444,15 +455,15 @@ def _see_loaders(loader: Any, sight: Sight) -> None:
 class TorchWatch(Watch):
     """Digests the weights at the first and after the last optimizer step, and sees whether the seed was set anew.
 
-    The last two optimizers are kept alive until the end, because the model may be gone by then.
+    Optimizers are kept alive until the end, because the model may be gone by then: the last two, and those that still
+    make steps when others have come.
     """
 
     def __init__(self, torch: ModuleType, recorder: Recorder) -> None:
         self._torch = torch
         self._recorder = recorder
         self._seed = torch.initial_seed()
-        self._latest: Any = None
-        self._before: Any = None
+        self._optimizers = InTurns(_parameters, _first_parameter)
 
     def follow_optimizers(self) -> None:
         """Ask torch to tell before each optimizer step; torch older than 2.0 cannot."""
@@ -470,20 +481,20 @@ class TorchWatch(Watch):
 
     def finish(self) -> None:
         """Digest the final weights, unless the training did."""
-        if self._latest is not None:
-            kept = _parameters(self._latest)
-            self._recorder.trained("torch", kept if self._before is None else [_parameters(self._before), kept])
+        told = self._optimizers.told()
+        if told:
+            self._recorder.trained("torch", told if told[1:] else told[0])
         elif kept_by_script := _moved_by_hand(self._torch):
             self._recorder.trained("torch", kept_by_script)
 
     def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if optimizer is self._latest or optimizer is self._before:
+        if self._optimizers.holds(optimizer):
             return
         if not self._recorder.is_forked_child:
             guarded(self._recorder.folder, "digest of the initial weights", self._first_step)(optimizer)
 
     def _first_step(self, optimizer: Any) -> None:
-        self._before, self._latest = self._latest, optimizer
+        self._optimizers.comes(optimizer, optimizer)
         self._recorder.started(_parameters(optimizer))
 
 
@@ -507,6 +518,10 @@ def _moved_by_hand(torch: ModuleType) -> dict[str, Any]:
 
 def _parameters(optimizer: Any) -> list[Any]:
     return [group["params"] for group in optimizer.param_groups]
+
+
+def _first_parameter(optimizer: Any) -> Any:
+    return next((parameter for group in _parameters(optimizer) for parameter in group), optimizer)
 
 
 FRAMEWORKS = (Torch(),)

@@ -9,6 +9,7 @@ for its variables, whatever the backend, and a gradient tape is asked for gradie
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Callable, ClassVar, FrozenSet, Mapping
 from .. import answering, reaching, seeding
 from ..levels import Settings
 from ..recorder import Recorder, guarded
-from .base import NVIDIA, Framework, Watch
+from .base import NVIDIA, Framework, InTurns, Watch
 
 if TYPE_CHECKING:
     from ..watching import Watcher
@@ -139,44 +140,43 @@ def _fix_threads(tensorflow: ModuleType, threads: int, recorder: Recorder) -> No
 
 
 class TrainedVariables(Watch):
-    """Variables that are trained, the last two sets of them: a model may be gone when the training ends."""
+    """Sets of variables that are trained; they are kept, since a model may be gone when the training ends."""
 
     def __init__(self, framework: str, recorder: Recorder) -> None:
         _followed[framework] = self
         self._framework = framework
         self._recorder = recorder
-        self._before: list[Any] = []
-        self._latest: list[Any] = []
+        self._sets = InTurns(_self, lambda variables: variables[0])
 
     @property
     def is_used(self) -> bool:
         """Whether it has seen any."""
-        return bool(self._latest)
+        return bool(self._sets.told())
 
     def follow(self, variables: list[Any]) -> None:
-        """These are about to be trained."""
+        """These are about to be trained; by their first one they are known."""
         first = variables[0]
-        if self._latest and self._latest[0] is first:
-            self._latest = variables
-        elif self._before and self._before[0] is first:
-            self._before = variables
+        if self._sets.holds(first):
+            self._sets.comes(first, variables)
         elif not self._recorder.is_forked_child and not self._recorder.rank:
-            self._before, self._latest = self._latest, variables
-            guarded(self._recorder.folder, "digest of the initial weights", self._start)()
+            guarded(self._recorder.folder, "digest of the initial weights", self._start)(variables)
 
-    def _start(self) -> None:
+    def _start(self, variables: list[Any]) -> None:
         tensorflow = sys.modules.get("tensorflow")
-        if tensorflow is None:
-            self._recorder.started(self._latest)
-            return
-        with tensorflow.init_scope():  # a step is traced as a graph, in which variables have no values
-            self._recorder.started(self._latest)
+        # A step is traced as a graph, in which variables have no values.
+        with contextlib.nullcontext() if tensorflow is None else tensorflow.init_scope():
+            self._sets.comes(variables[0], variables)
+            self._recorder.started(variables)
 
     def finish(self) -> None:
         """Digest them. A tape is asked for the variables of Keras' optimizers, too: those are told once."""
-        by_keras = _followed.get("keras", self)
-        if self._latest and (by_keras is self or not by_keras.is_used):
-            self._recorder.trained(self._framework, [self._before, self._latest] if self._before else self._latest)
+        by_keras, told = _followed.get("keras", self), self._sets.told()
+        if told and (by_keras is self or not by_keras.is_used):
+            self._recorder.trained(self._framework, told if told[1:] else told[0])
+
+
+def _self(variables: list[Any]) -> list[Any]:
+    return variables
 
 
 _followed: dict[str, TrainedVariables] = {}
@@ -194,6 +194,23 @@ def _follow_builds(base: Any, watch: TrainedVariables) -> None:
         return result
 
     base.build = told
+
+
+def _follow_fits(model: Any, watch: TrainedVariables) -> None:
+    """`fit` and `train_on_batch` call this each time: one of several models in turns goes on after others have come."""
+    trainer = next((each for each in model.__mro__ if "make_train_function" in each.__dict__), None)
+    if trainer is None:
+        return
+    make = trainer.make_train_function
+
+    @functools.wraps(make)
+    def told(self: Any, *args: Any, **kwargs: Any) -> Any:
+        variables = getattr(getattr(self, "optimizer", None), "_trainable_variables", None)
+        if variables:
+            watch.follow(list(variables))
+        return make(self, *args, **kwargs)
+
+    trainer.make_train_function = told
 
 
 def _follow_tapes(tensorflow: ModuleType, watch: TrainedVariables) -> None:
@@ -257,6 +274,7 @@ class Keras(Framework):
             return None
         watch = TrainedVariables("keras", recorder)
         _follow_builds(base, watch)
+        guarded(recorder.folder, "following fit", _follow_fits)(module.Model, watch)
         return watch
 
     def children(self, value: Any) -> dict[Any, Any] | None:
