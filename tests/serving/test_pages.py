@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import random
 import re
 from dataclasses import replace
 from urllib.parse import urljoin, urlsplit
@@ -18,6 +19,7 @@ from isorun.store.folder import FolderStore
 from isorun.study.cells import cells_of
 from isorun.study.design import document_of
 from isorun.study.records import RunState
+from isorun.testing.instant_executor import Computed
 from record_builder import make_record
 
 LARGEST = 300_000
@@ -296,6 +298,41 @@ def test_the_page_says_what_the_report_says(client):
         )
     for part in ("Where the variance comes from", "What is still to be run", "What it comes from"):
         assert part in page.shown
+
+
+def seed_of_its_own(repeat_sd):
+    """A training whose seed means something else to every optimizer, and whose repeats differ by so much."""
+
+    def training(job):
+        of_seed = random.Random(f"{job.cell.approach} {job.cell.seed}").gauss(0, 0.01)
+        of_repeat = random.Random(f"{job.cell.approach} {job.cell.seed} {job.cell.repeat}").gauss(0, repeat_sd)
+        return Computed({"test_acc": 0.9 + of_seed + of_repeat}, wall_seconds=1.0)
+
+    return training
+
+
+def test_what_seeds_move_apart_is_no_share_of_the_repeats(tmp_path):
+    (tmp_path / "train.py").write_text("import isorun\n")
+    study = optimizers(
+        tmp_path, levels=["fixed-seed"], seeds=[1, 2, 3, 4, 5, 6], repeats=3, metrics={"test_acc": "higher"}
+    )
+    kept(study, tmp_path / ".isorun", seed_of_its_own(0.001))
+    with served([str(tmp_path / ".isorun")]) as client:
+        (listed,) = client.get("/home.json").json["studies"]
+        told = client.get(ending(listed["page"], "csv") + "?table=data-variance-shares").body.decode()
+    shares = {row[0]: float(row[1]) for row in csv.reader(io.StringIO(told)) if row[0] in {"seed", "Residual"}}
+    assert set(shares) == {"seed", "Residual"}
+    assert shares["seed"] > 95
+
+
+def test_of_repeats_that_give_the_same_it_is_said_that_they_hold_no_variance(tmp_path):
+    (tmp_path / "train.py").write_text("import isorun\n")
+    study = optimizers(tmp_path, levels=["fixed-seed"], seeds=[1, 2, 3, 4], repeats=3, metrics={"test_acc": "higher"})
+    kept(study, tmp_path / ".isorun", seed_of_its_own(0.0))
+    with served([str(tmp_path / ".isorun")]) as client:
+        (listed,) = client.get("/home.json").json["studies"]
+        page = page_of(client, listed["page"])
+    assert "Runs of the same seed all gave the same test_acc: none of the variance comes from repeats." in page.shown
 
 
 def test_who_ran_one_seed_often_is_not_called_a_single_run(tmp_path):
