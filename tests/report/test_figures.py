@@ -1,6 +1,7 @@
 """Figures: what they describe, and both renderers."""
 
 import importlib
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -17,6 +18,7 @@ from isorun.report.figures.description import Shape
 from isorun.report.figures.distributions import strip
 from isorun.report.figures.leaderboards import performance_profiles
 from isorun.report.figures.power_curves import power_figure
+from isorun.report.figures.study_figures import class_figure
 from isorun.report.study_view import study_view
 from isorun.study.cells import Level
 from isorun.study.design import Metric
@@ -156,10 +158,27 @@ def test_few_values_have_no_box(sound):
 
 def test_what_chance_gives_a_class_lies_behind_its_dots(troubled):
     figure = next(one for one in study_view(troubled, figures=True).figures if one.name.endswith("-classes"))
-    bounds = {gap.name: 100 * gap.chance_gap_95 for group in troubled.groups for gap in group.gaps}
-    assert len(figure.tiles) == len([bound for bound in bounds.values() if bound])
-    assert max(tile.x[1] for tile in figure.tiles) == pytest.approx(max(bounds.values()))
+    bounds = {
+        (f"class {gap.name}", str(group.key.level)): 100 * gap.chance_gap_95
+        for group in troubled.groups
+        for gap in group.gaps
+    }
+    shades = {tuple(tile.title.split(":")[0].split(", ")): tile for tile in figure.tiles}
+    assert {named: tile.x for named, tile in shades.items()} == {
+        named: (0.0, pytest.approx(bound)) for named, bound in bounds.items() if bound
+    }
+    for dot in figure.dots:  # the mark of a group lies in the shade of its own
+        low, high = shades[tuple(dot.title.split(":")[0].split(", "))].y
+        assert low < dot.y < high
     assert any("chance" in entry.label for entry in figure.legend)
+
+
+def test_no_group_s_mark_stands_before_what_chance_does_in_another(troubled):
+    groups = list(troubled.groups)
+    apart = replace(groups[0], gaps=tuple(replace(gap, chance_gap_95=gap.chance_gap_95 / 4) for gap in groups[0].gaps))
+    figure = class_figure(replace(troubled, groups=(apart, *groups[1:])), troubled.metrics[0])
+    widths = {tile.title.split(":")[0]: tile.x[1] for tile in figure.tiles if tile.title.startswith("class 0,")}
+    assert min(widths.values()) == pytest.approx(max(widths.values()) / 4)
 
 
 def test_groups_with_the_same_difference_in_a_class_do_not_hide_each_other(figures):
