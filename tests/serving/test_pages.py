@@ -300,6 +300,28 @@ def test_the_page_says_what_the_report_says(client):
         assert part in page.shown
 
 
+@pytest.mark.parametrize(
+    "asked", ["", "?approach=sgd", "?approach=adam&level=default", "?metric=test_loss", "?selection=best-loss"]
+)
+def test_runs_as_json_are_the_runs_that_the_page_shows_with_their_values(client, asked):
+    told = client.get(f"{STUDY}/runs.json{asked}").json["runs"]
+    with_values = [one for one in told if one["values"]]
+    lines = list(csv.DictReader(io.StringIO(client.get(f"{STUDY}/runs.csv{asked}").body.decode())))
+    assert {one["run"] for one in with_values} == {line["run"] for line in lines}
+    of_line = {line["run"]: line for line in lines}
+    for one in with_values:
+        line = of_line[one["run"]]
+        assert {name: line[name] for name in ("approach", "level")} == {
+            name: one[name] for name in ("approach", "level")
+        }
+        for name, value in one["values"].items():
+            assert float(line[name]) == value
+        assert float(line["epoch"]) == one["epoch"]
+    assert all(one["state"] != "finished" for one in told if not one["values"])
+    if "approach" in asked:
+        assert {one["approach"] for one in told} == {asked.split("approach=")[1].split("&")[0]}
+
+
 def seed_of_its_own(repeat_sd):
     """A training whose seed means something else to every optimizer, and whose repeats differ by so much."""
 

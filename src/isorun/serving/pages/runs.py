@@ -34,6 +34,7 @@ from isorun.study.records import step_text
 
 if TYPE_CHECKING:
     from isorun.analysis.studies.group_result import GroupResult
+    from isorun.analysis.studies.study_result import StudyResult
     from isorun.serving.kept import AnalysedStudy
     from isorun.study.records import RunRecord
 
@@ -80,9 +81,27 @@ def runs_page(found: AnalysedStudy, query: Mapping[str, str]) -> Page:
         ),
         sections=(Section("runs", "Every run", (), tuple(shown)),),
         related=(*paging.links(lambda number: address(path, {**asked, "page": number})), *page.related),
-        data={"study": found.name, "runs": [_listed(record) for record in found.study.records]},
+        data={"study": found.name, "runs": list(_plain_runs(found, result))},
         further=(every_run(result), failed),
     )
+
+
+def _plain_runs(found: AnalysedStudy, result: StudyResult) -> Iterator[dict[str, Any]]:
+    """The runs of the groups that are asked for, with what they are judged by; None where they were not."""
+    asked = {group.key for group in result.groups}
+    judged = {run.run_id: run for group in result.groups for one in group.selections[:1] for run in one.runs}
+    metrics = [metric.name for metric in result.metrics]
+    selection = result.selections[0].name if result.selections else None
+    for record in found.study.records:
+        if GroupKey.of(record) not in asked:
+            continue
+        run = judged.get(record.run_id)
+        yield {
+            **_listed(record),
+            "selection": None if run is None else selection,
+            "epoch": None if run is None else run.selected.step,
+            "values": {} if run is None else {name: run.selected.values.get(name) for name in metrics},
+        }
 
 
 def _listed(record: RunRecord) -> dict[str, Any]:
