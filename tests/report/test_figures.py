@@ -1,6 +1,7 @@
 """Figures: what they describe, and both renderers."""
 
 import importlib
+import math
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
@@ -14,6 +15,7 @@ from isorun.analysis.studies.study_result import analyse_study
 from isorun.errors import InputError, MissingExtra
 from isorun.report.figures import files, svg
 from isorun.report.figures.axes import side_by_side, value_axis
+from isorun.report.figures.curves import curve_figures, run_curve
 from isorun.report.figures.description import Shape
 from isorun.report.figures.distributions import strip
 from isorun.report.figures.leaderboards import performance_profiles
@@ -22,7 +24,7 @@ from isorun.report.figures.study_figures import class_figure
 from isorun.report.study_view import study_view
 from isorun.study.cells import Level
 from isorun.study.design import Metric
-from record_builder import make_cell, make_record, make_study
+from record_builder import make_cell, make_record, make_series, make_study
 
 FINITE = st.floats(min_value=-1e9, max_value=1e9)
 
@@ -147,6 +149,31 @@ def test_curves_have_a_panel_a_level_with_its_own_number_of_runs_and_its_end_bes
     assert len({panel.y for panel in figure.panels[::2]}) == 1
     last = figure.panels[1]
     assert (last.y.high - last.y.low) < (figure.panels[0].y.high - figure.panels[0].y.low)
+
+
+def test_a_figure_of_curves_says_which_runs_lack_values():
+    sound, diverged, short = [0.9, 0.6, 0.5, 0.4], [0.9, 0.6, math.nan, math.inf], [0.9, 0.7, 0.5]
+    left_out = "Values that are not finite (NaN or infinite), which {}, are left out."
+    partly = "Where not all runs have a value, median and band are those of the runs that do, at least half of them."
+    for runs, said, not_said in (
+        ([sound, sound], [], [left_out[:20], partly]),
+        ([sound, sound, diverged], [left_out.format("1 of 3 runs has"), partly], []),
+        ([sound, diverged, diverged], [left_out.format("2 of 3 runs have")], [partly]),
+        ([sound, sound, short], [partly], [left_out[:20]]),
+        ([diverged], [left_out.format("the run has")], [partly]),
+    ):
+        study = make_study(metrics={"val_loss": Metric("val_loss")})
+        records = [
+            make_record(make_cell(Level.DEFAULT, place), series={"val_loss": make_series(values)})
+            for place, values in enumerate(runs)
+        ]
+        result = analyse_study(study, records)
+        (figure,) = curve_figures(result)
+        curves = result.groups[0].curves[0]
+        own = run_curve("a-1", curves.runs[0], result.metrics[0], curves)
+        for sentence in (figure.sentence, own.sentence):
+            assert all(part in sentence for part in said)
+            assert not any(part in sentence for part in not_said)
 
 
 def test_few_values_have_no_box(sound):
