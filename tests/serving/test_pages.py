@@ -322,6 +322,21 @@ def test_runs_as_json_are_the_runs_that_the_page_shows_with_their_values(client,
         assert {one["approach"] for one in told} == {asked.split("approach=")[1].split("&")[0]}
 
 
+def test_a_run_shows_all_that_it_logged_and_what_it_ended_with(client, runs):
+    run = next(one["run"] for one in runs if one["state"] == "finished")
+    lines = {
+        line["metric"]: line
+        for line in csv.DictReader(io.StringIO(client.get(f"{STUDY}/runs/{run}.csv?table=values").body.decode()))
+    }
+    assert set(lines) == {"test_acc", "test_loss", "val_loss"}
+    assert all(float(line["at the end"]) > 0 for line in lines.values())
+
+
+def test_of_a_run_that_left_nothing_it_is_said(client, runs):
+    run = next(one["run"] for one in runs if one["state"] == "failed")
+    assert "It left no value." in page_of(client, f"{STUDY}/runs/{run}").shown
+
+
 def seed_of_its_own(repeat_sd):
     """A training whose seed means something else to every optimizer, and whose repeats differ by so much."""
 

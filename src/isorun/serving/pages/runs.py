@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isorun.analysis.descriptions import description_of_run
 from isorun.analysis.studies.group_result import GroupKey
+from isorun.analysis.studies.selection import final_value
 from isorun.errors import NothingRecorded, StudyError, harmless
 from isorun.report import UNKNOWN, Column, Section, Table, count, memory, seconds, significant
 from isorun.report.environments import description_view
@@ -230,20 +231,21 @@ def _values(found: AnalysedStudy, record: RunRecord) -> Table:
         for name in ([metric.name for metric in result.metrics] if result else [])
         for one in ([run for run in group.selections[0].runs if run.run_id == record.run_id] if group else [])
     }
-    names = dict.fromkeys([*judged, *record.results])
+    names = dict.fromkeys([*judged, *record.results, *record.series])
     rows = tuple(
         (
             name,
             significant(judged[name].selected.values.get(name), 6) if name in judged else UNKNOWN,
             _epoch(judged[name].selected.step) if name in judged else UNKNOWN,
-            significant(record.results[name], 6) if name in record.results else UNKNOWN,
+            significant(final_value(record, name), 6),
             record.origins.get(name, UNKNOWN),
         )
         for name in names
     )
     titles = ("metric", "as judged", "epoch", "at the end", "read from")
     columns = tuple(Column(title, key=title in {"metric", "read from"}) for title in titles)
-    return Table("values", "Its values", columns, rows)
+    notes = ("At the end: as the training told it there, else the last value that it logged.",) if rows else ()
+    return Table("values", "Its values", columns, rows, notes, instead="" if rows else "It left no value.")
 
 
 def _epoch(step: float | None) -> str:
