@@ -332,6 +332,16 @@ def test_a_run_shows_all_that_it_logged_and_what_it_ended_with(client, runs):
     assert all(float(line["at the end"]) > 0 for line in lines.values())
 
 
+def test_of_a_study_with_many_words_the_first_page_says_how_many_more(tmp_path):
+    (tmp_path / "train.py").write_text("import isorun\n")
+    many = {f"net-{place}": f"python train.py {place}" for place in range(9)}
+    kept(optimizers(tmp_path, approaches=many, levels=["default"], seeds=[1], repeats=1), tmp_path / ".isorun")
+    with served([str(tmp_path / ".isorun")]) as client:
+        page = page_of(client, "/home")
+    assert "net-0, net-1, net-2, net-3, net-4, and 6 more" in page.shown  # four approaches and two metrics
+    assert "compares and measures" in page.shown
+
+
 def test_of_a_run_that_left_nothing_it_is_said(client, runs):
     run = next(one["run"] for one in runs if one["state"] == "failed")
     assert "It left no value." in page_of(client, f"{STUDY}/runs/{run}").shown
