@@ -347,6 +347,21 @@ def test_of_a_run_that_left_nothing_it_is_said(client, runs):
     assert "It left no value." in page_of(client, f"{STUDY}/runs/{run}").shown
 
 
+def test_a_form_shows_first_what_the_first_study_is_judged_by(tmp_path):
+    (tmp_path / "train.py").write_text("import isorun\n")
+    one = optimizers(tmp_path, name="one", selections={"at-the-end": {"metric": "test_acc", "direction": "higher"}})
+    other = optimizers(tmp_path, name="other")
+    for study in (one, other):
+        kept(study, tmp_path / ".isorun")
+    with served([str(tmp_path / ".isorun")]) as client:
+        shelf = client.get("/home.json").json["studies"][0]["shelf"]
+        page = page_of(client, f"/leaderboard?of={shelf}/one&of={shelf}/other")
+        compare = page_of(client, f"/shelves/{shelf}/one/compare")
+    options = [option.attributes["value"] for option in page.named("option")]
+    assert options.index("at-the-end") < options.index("best-loss")
+    assert "a difference that does not matter (0.01 is a point)" in compare.shown
+
+
 def seed_of_its_own(repeat_sd):
     """A training whose seed means something else to every optimizer, and whose repeats differ by so much."""
 
