@@ -1,6 +1,8 @@
 """Figures: what they describe, and both renderers."""
 
 import importlib
+import math
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -13,14 +15,16 @@ from isorun.analysis.studies.study_result import analyse_study
 from isorun.errors import InputError, MissingExtra
 from isorun.report.figures import files, svg
 from isorun.report.figures.axes import side_by_side, value_axis
+from isorun.report.figures.curves import curve_figures, run_curve
 from isorun.report.figures.description import Shape
 from isorun.report.figures.distributions import strip
 from isorun.report.figures.leaderboards import performance_profiles
 from isorun.report.figures.power_curves import power_figure
+from isorun.report.figures.study_figures import class_figure
 from isorun.report.study_view import study_view
 from isorun.study.cells import Level
 from isorun.study.design import Metric
-from record_builder import make_cell, make_record, make_study
+from record_builder import make_cell, make_record, make_series, make_study
 
 FINITE = st.floats(min_value=-1e9, max_value=1e9)
 
@@ -147,6 +151,31 @@ def test_curves_have_a_panel_a_level_with_its_own_number_of_runs_and_its_end_bes
     assert (last.y.high - last.y.low) < (figure.panels[0].y.high - figure.panels[0].y.low)
 
 
+def test_a_figure_of_curves_says_which_runs_lack_values():
+    sound, diverged, short = [0.9, 0.6, 0.5, 0.4], [0.9, 0.6, math.nan, math.inf], [0.9, 0.7, 0.5]
+    left_out = "Values that are not finite (NaN or infinite), which {}, are left out."
+    partly = "Where not all runs have a value, median and band are those of the runs that do, at least half of them."
+    for runs, said, not_said in (
+        ([sound, sound], [], [left_out[:20], partly]),
+        ([sound, sound, diverged], [left_out.format("1 of 3 runs has"), partly], []),
+        ([sound, diverged, diverged], [left_out.format("2 of 3 runs have")], [partly]),
+        ([sound, sound, short], [partly], [left_out[:20]]),
+        ([diverged], [left_out.format("the run has")], [partly]),
+    ):
+        study = make_study(metrics={"val_loss": Metric("val_loss")})
+        records = [
+            make_record(make_cell(Level.DEFAULT, place), series={"val_loss": make_series(values)})
+            for place, values in enumerate(runs)
+        ]
+        result = analyse_study(study, records)
+        (figure,) = curve_figures(result)
+        curves = result.groups[0].curves[0]
+        own = run_curve("a-1", curves.runs[0], result.metrics[0], curves)
+        for sentence in (figure.sentence, own.sentence):
+            assert all(part in sentence for part in said)
+            assert not any(part in sentence for part in not_said)
+
+
 def test_few_values_have_no_box(sound):
     few = strip({"two": [1.0, 2.0], "five": [1.0, 2.0, 3.0, 4.0, 5.0]})
     assert [box.y for box in few.boxes] == [1.0]
@@ -156,10 +185,27 @@ def test_few_values_have_no_box(sound):
 
 def test_what_chance_gives_a_class_lies_behind_its_dots(troubled):
     figure = next(one for one in study_view(troubled, figures=True).figures if one.name.endswith("-classes"))
-    bounds = {gap.name: 100 * gap.chance_gap_95 for group in troubled.groups for gap in group.gaps}
-    assert len(figure.tiles) == len([bound for bound in bounds.values() if bound])
-    assert max(tile.x[1] for tile in figure.tiles) == pytest.approx(max(bounds.values()))
+    bounds = {
+        (f"class {gap.name}", str(group.key.level)): 100 * gap.chance_gap_95
+        for group in troubled.groups
+        for gap in group.gaps
+    }
+    shades = {tuple(tile.title.split(":")[0].split(", ")): tile for tile in figure.tiles}
+    assert {named: tile.x for named, tile in shades.items()} == {
+        named: (0.0, pytest.approx(bound)) for named, bound in bounds.items() if bound
+    }
+    for dot in figure.dots:  # the mark of a group lies in the shade of its own
+        low, high = shades[tuple(dot.title.split(":")[0].split(", "))].y
+        assert low < dot.y < high
     assert any("chance" in entry.label for entry in figure.legend)
+
+
+def test_no_group_s_mark_stands_before_what_chance_does_in_another(troubled):
+    groups = list(troubled.groups)
+    apart = replace(groups[0], gaps=tuple(replace(gap, chance_gap_95=gap.chance_gap_95 / 4) for gap in groups[0].gaps))
+    figure = class_figure(replace(troubled, groups=(apart, *groups[1:])), troubled.metrics[0])
+    widths = {tile.title.split(":")[0]: tile.x[1] for tile in figure.tiles if tile.title.startswith("class 0,")}
+    assert min(widths.values()) == pytest.approx(max(widths.values()) / 4)
 
 
 def test_groups_with_the_same_difference_in_a_class_do_not_hide_each_other(figures):

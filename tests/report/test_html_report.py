@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from isorun.report import html
+from isorun.report import Column, Table, html, html_parts
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -107,3 +107,13 @@ def test_light_dark_and_print_are_styled(sound):
     text = html.render(sound)
     assert "prefers-color-scheme:dark" in text
     assert "@media print" in text
+
+
+def test_a_column_of_sentences_keeps_lines_that_can_be_read_on_a_telephone():
+    columns = (Column("what", key=True), Column("why", key=True), Column("where", key=True), Column("n"))
+    reason = "it improved 1 of 39 trainings elsewhere; " * 3
+    table = Table("t", "t", columns, (("a", reason, "here; there", "1"), ("b", "short", "x" * 60, "2")))
+    text = html_parts.render_table(table)
+    assert text.count('<td class="key text long">') == 2
+    assert text.count('<td class="key text">') == 2
+    assert ".long{min-width:" in html_parts.STYLE

@@ -22,6 +22,20 @@ def test_what_fonts_do_not_have_is_told_by_its_number():
     assert latex_text("é 漢 ſ → −") == r"é [U+6F22] [U+017F] $\rightarrow$ $-$"
 
 
+def test_what_begins_with_a_bracket_or_a_star_is_no_option_of_the_row_above():
+    assert [latex_text(text) for text in ("漢 a", "[x]", "*best", "a [x] *")] == [
+        "{}[U+6F22] a",
+        "{}[x]",
+        "{}*best",
+        "a [x] *",
+    ]
+    table = Table(
+        "t", "t", (Column("what", key=True), Column("n")), (("a", "1"), ("漢", "2"), ("[b]", "3"), ("*c", "4"))
+    )
+    rows = render_table(table).splitlines()
+    assert not [row for row in rows if row.lstrip().startswith(("[", "*"))]
+
+
 def test_options_of_a_command_keep_both_hyphens_and_ranges_their_dash():
     assert latex_text("--lr 0.1 -n '' ---") == "-{}-lr 0.1 -n '{}' -{}-{}-"
     assert latex_text("0.7–1.9 — x-y") == "0.7--1.9 --- x-y"

@@ -81,5 +81,24 @@ def test_any_number_is_written_shortly_and_reads_back_near(value, sd):
 
 
 def test_a_number_with_more_decimals_than_are_shown_is_written_in_powers_of_ten():
-    assert significant(1.3467748149060015e-08) == "1.3e-08"
-    assert significant(2e-07) == "0.00000020"
+    assert significant(1.3467748149060015e-08) == "1.35e-08"
+    assert significant(2e-07) == "2.00e-07"
+    assert significant(0.000012345) == "0.0000123"
+
+
+@pytest.mark.parametrize(
+    ("values", "sd", "texts"),
+    [
+        ((954_925_249.0, 1_011_236_685.0, 1_030_141_516.0), 1.8e7, ["954,925,249", "1.011e+09", "1.030e+09"]),
+        ((9.72e-07, 9.9e-07, 1.001e-06), 1.1e-08, ["9.72e-07", "9.90e-07", "1.001e-06"]),
+        ((3.214e-12, 3.298e-12), 4e-14, ["3.214e-12", "3.298e-12"]),
+        ((0.25, 0.250001), 3e-12, ["0.25000000", "0.25000100"]),
+        ((-2.5e300, 2.5e12), 1e299, ["-2.50e+300", "2.5e+12"]),
+    ],
+)
+def test_a_power_of_ten_has_the_digits_that_its_spread_is_seen_by(values, sd, texts):
+    assert [LOSS.value(value, sd) for value in values] == texts
+
+
+def test_a_number_alone_has_four_digits_however_large_or_small():
+    assert [LOSS.value(value, None) for value in (1.0304e9, 5.1234e-07, 12.3456)] == ["1.030e+09", "5.123e-07", "12.35"]

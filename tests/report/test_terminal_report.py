@@ -4,7 +4,11 @@ import re
 
 import pytest
 
+from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import Column, Table, terminal
+from isorun.study.cells import Level
+from isorun.study.design import Approach
+from record_builder import make_cell, make_record, make_study
 
 ESCAPE = re.compile(r"\x1b\[\d+m")
 
@@ -51,6 +55,25 @@ def test_the_first_look_fits_a_screen_and_names_what_it_leaves_out(sound):
     assert "Identical runs" in text
     assert "best-accuracy" not in text.partition("With --full")[0]
     assert "Seconds to the epoch judged" in text.partition("With --full")[2]
+
+
+def test_of_many_groups_a_first_look_has_sentences_on_the_first_and_the_table_of_all():
+    names = [f"net-{place:02d}" for place in range(14)]
+    study = make_study(
+        levels=(Level.DEFAULT,), approaches={name: Approach(name, ("python", "train.py")) for name in names}
+    )
+    records = [
+        make_record(make_cell(repeat=repeat, approach=name), results={"test_acc": 0.9 + 0.001 * place + 0.01 * repeat})
+        for place, name in enumerate(names)
+        for repeat in range(2)
+    ]
+    result = analyse_study(study, records)
+    first, full = (terminal.render(result, colour=False, width=80, full=full) for full in (False, True))
+    assert "net-05 at level default: test_acc" in first
+    assert "net-06 at level default: test_acc" not in first
+    assert "8 more groups are in the table; --full has a sentence on each." in first
+    assert re.search(r"^  net-13 +2 ", first, re.MULTILINE)
+    assert "net-13 at level default: test_acc" in full
 
 
 def test_full_shows_every_table_that_a_first_look_names(sound):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import random
 import re
 from dataclasses import replace
 from urllib.parse import urljoin, urlsplit
@@ -18,6 +19,7 @@ from isorun.store.folder import FolderStore
 from isorun.study.cells import cells_of
 from isorun.study.design import document_of
 from isorun.study.records import RunState
+from isorun.testing.instant_executor import Computed
 from record_builder import make_record
 
 LARGEST = 300_000
@@ -296,6 +298,103 @@ def test_the_page_says_what_the_report_says(client):
         )
     for part in ("Where the variance comes from", "What is still to be run", "What it comes from"):
         assert part in page.shown
+
+
+@pytest.mark.parametrize(
+    "asked", ["", "?approach=sgd", "?approach=adam&level=default", "?metric=test_loss", "?selection=best-loss"]
+)
+def test_runs_as_json_are_the_runs_that_the_page_shows_with_their_values(client, asked):
+    told = client.get(f"{STUDY}/runs.json{asked}").json["runs"]
+    with_values = [one for one in told if one["values"]]
+    lines = list(csv.DictReader(io.StringIO(client.get(f"{STUDY}/runs.csv{asked}").body.decode())))
+    assert {one["run"] for one in with_values} == {line["run"] for line in lines}
+    of_line = {line["run"]: line for line in lines}
+    for one in with_values:
+        line = of_line[one["run"]]
+        assert {name: line[name] for name in ("approach", "level")} == {
+            name: one[name] for name in ("approach", "level")
+        }
+        for name, value in one["values"].items():
+            assert float(line[name]) == value
+        assert float(line["epoch"]) == one["epoch"]
+    assert all(one["state"] != "finished" for one in told if not one["values"])
+    if "approach" in asked:
+        assert {one["approach"] for one in told} == {asked.split("approach=")[1].split("&")[0]}
+
+
+def test_a_run_shows_all_that_it_logged_and_what_it_ended_with(client, runs):
+    run = next(one["run"] for one in runs if one["state"] == "finished")
+    lines = {
+        line["metric"]: line
+        for line in csv.DictReader(io.StringIO(client.get(f"{STUDY}/runs/{run}.csv?table=values").body.decode()))
+    }
+    assert set(lines) == {"test_acc", "test_loss", "val_loss"}
+    assert all(float(line["at the end"]) > 0 for line in lines.values())
+
+
+def test_of_a_study_with_many_words_the_first_page_says_how_many_more(tmp_path):
+    (tmp_path / "train.py").write_text("import isorun\n")
+    many = {f"net-{place}": f"python train.py {place}" for place in range(9)}
+    kept(optimizers(tmp_path, approaches=many, levels=["default"], seeds=[1], repeats=1), tmp_path / ".isorun")
+    with served([str(tmp_path / ".isorun")]) as client:
+        page = page_of(client, "/home")
+    assert "net-0, net-1, net-2, net-3, net-4, and 6 more" in page.shown  # four approaches and two metrics
+    assert "compares and measures" in page.shown
+
+
+def test_of_a_run_that_left_nothing_it_is_said(client, runs):
+    run = next(one["run"] for one in runs if one["state"] == "failed")
+    assert "It left no value." in page_of(client, f"{STUDY}/runs/{run}").shown
+
+
+def test_a_form_shows_first_what_the_first_study_is_judged_by(tmp_path):
+    (tmp_path / "train.py").write_text("import isorun\n")
+    one = optimizers(tmp_path, name="one", selections={"at-the-end": {"metric": "test_acc", "direction": "higher"}})
+    other = optimizers(tmp_path, name="other")
+    for study in (one, other):
+        kept(study, tmp_path / ".isorun")
+    with served([str(tmp_path / ".isorun")]) as client:
+        shelf = client.get("/home.json").json["studies"][0]["shelf"]
+        page = page_of(client, f"/leaderboard?of={shelf}/one&of={shelf}/other")
+        compare = page_of(client, f"/shelves/{shelf}/one/compare")
+    options = [option.attributes["value"] for option in page.named("option")]
+    assert options.index("at-the-end") < options.index("best-loss")
+    assert "a difference that does not matter (0.01 is a point)" in compare.shown
+
+
+def seed_of_its_own(repeat_sd):
+    """A training whose seed means something else to every optimizer, and whose repeats differ by so much."""
+
+    def training(job):
+        of_seed = random.Random(f"{job.cell.approach} {job.cell.seed}").gauss(0, 0.01)
+        of_repeat = random.Random(f"{job.cell.approach} {job.cell.seed} {job.cell.repeat}").gauss(0, repeat_sd)
+        return Computed({"test_acc": 0.9 + of_seed + of_repeat}, wall_seconds=1.0)
+
+    return training
+
+
+def test_what_seeds_move_apart_is_no_share_of_the_repeats(tmp_path):
+    (tmp_path / "train.py").write_text("import isorun\n")
+    study = optimizers(
+        tmp_path, levels=["fixed-seed"], seeds=[1, 2, 3, 4, 5, 6], repeats=3, metrics={"test_acc": "higher"}
+    )
+    kept(study, tmp_path / ".isorun", seed_of_its_own(0.001))
+    with served([str(tmp_path / ".isorun")]) as client:
+        (listed,) = client.get("/home.json").json["studies"]
+        told = client.get(ending(listed["page"], "csv") + "?table=data-variance-shares").body.decode()
+    shares = {row[0]: float(row[1]) for row in csv.reader(io.StringIO(told)) if row[0] in {"seed", "Residual"}}
+    assert set(shares) == {"seed", "Residual"}
+    assert shares["seed"] > 95
+
+
+def test_of_repeats_that_give_the_same_it_is_said_that_they_hold_no_variance(tmp_path):
+    (tmp_path / "train.py").write_text("import isorun\n")
+    study = optimizers(tmp_path, levels=["fixed-seed"], seeds=[1, 2, 3, 4], repeats=3, metrics={"test_acc": "higher"})
+    kept(study, tmp_path / ".isorun", seed_of_its_own(0.0))
+    with served([str(tmp_path / ".isorun")]) as client:
+        (listed,) = client.get("/home.json").json["studies"]
+        page = page_of(client, listed["page"])
+    assert "Runs of the same seed all gave the same test_acc: none of the variance comes from repeats." in page.shown
 
 
 def test_who_ran_one_seed_often_is_not_called_a_single_run(tmp_path):

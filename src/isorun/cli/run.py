@@ -291,7 +291,8 @@ def _headline(study: Study, outcome: Outcome, store: AbstractStore) -> str:
 
     before = ""
     if not outcome.proposed:
-        before = f", all {len(cells_of(workflow.known_to(study, store)))} runs were made before"
+        known = len(cells_of(workflow.known_to(study, store)))
+        before = f", all {known:,} runs were made before" if known > 1 else ", its only run was made before"
     return f"{study.name}: {outcome.counted}{before}"
 
 

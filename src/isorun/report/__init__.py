@@ -51,6 +51,8 @@ def escaped(text: str) -> str:
 
 UNKNOWN: Final = "—"
 _MOST_DECIMALS: Final = 8
+_SMALL: Final = 1e-4
+"""Of smaller numbers powers of ten are read more easily than decimals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ class NumberStyle:
         if value is None:
             return UNKNOWN
         decimals = self._decimals(sd, value)
-        return fixed(self._in_unit(value, decimals), decimals)
+        beside = sd or (None if self.unit else value / 100)
+        return fixed(self._in_unit(value, decimals), decimals, beside and beside * self.factor)
 
     def difference(self, difference: float | None, sd: float | None = None) -> str:
         """A spread or difference, without the unit; `sd` sets the decimals, the difference itself without it.
@@ -79,7 +82,8 @@ class NumberStyle:
         """
         if not difference:
             return UNKNOWN if difference is None else "0"
-        return fixed(difference * self.factor, self._decimals(difference if sd is None else sd, difference))
+        beside = difference if sd is None else sd
+        return fixed(difference * self.factor, self._decimals(beside, difference), beside * self.factor)
 
     def _in_unit(self, value: float, decimals: int) -> float:
         """The value in the style's unit, where a share in percent is rounded as the share itself is.
@@ -117,8 +121,12 @@ def decimals_for(sd: float, digits: int = 2) -> int:
         return 2
     if abs(sd) >= 1e9:
         return 0
-    leading = math.floor(math.log10(abs(float(f"{sd:.{digits - 1}e}"))))
-    return min(max(digits - 1 - leading, 0), _MOST_DECIMALS)
+    return min(max(digits - 1 - _leading(sd, digits), 0), _MOST_DECIMALS)
+
+
+def _leading(number: float, digits: int = 2) -> int:
+    """The power of ten of the first digit, once the number is rounded to so many digits."""
+    return math.floor(math.log10(abs(float(f"{number:.{digits - 1}e}"))))
 
 
 def _decimals_alone(value: float) -> int:
@@ -126,23 +134,42 @@ def _decimals_alone(value: float) -> int:
     return 2 if value == 0 else decimals_for(value, digits=4)
 
 
-def fixed(value: float | None, decimals: int) -> str:
-    """A number with fixed decimals; never a negative zero; powers of ten where it would not fit."""
+def fixed(value: float | None, decimals: int, beside: float | None = None) -> str:
+    """A number with fixed decimals; never a negative zero; powers of ten where it would not fit.
+
+    beside: the spread or step that it stands beside. A power of ten has as many digits as show two of that, and two
+    without one; it also stands for a small number whose decimals would not show them.
+    """
     if value is None:
         return UNKNOWN
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("∞" if value > 0 else "-∞")
     # As many decimals as there are at most would show less than two digits of it.
     too_small = 10.0 ** (1 - decimals) if decimals >= _MOST_DECIMALS else 0.5 * 10.0**-decimals
-    if value and (abs(value) >= 1e9 or abs(value) < too_small):
-        return f"{value:.1e}"
+    if value and (abs(value) >= 1e9 or abs(value) < too_small or _needs_powers(value, beside)):
+        return f"{value:.{_digits_beside(value, beside)}e}"
     text = f"{value:,.{decimals}f}"
     return text.lstrip("-") if not float(text.replace(",", "")) else text
 
 
+def _needs_powers(value: float, beside: float | None) -> bool:
+    """Whether the most decimals there are would hide by how much small numbers differ."""
+    if not beside or not math.isfinite(beside) or abs(value) >= _SMALL:
+        return False
+    return 1 - _leading(beside) > _MOST_DECIMALS
+
+
+def _digits_beside(value: float, beside: float | None) -> int:
+    if not beside or not math.isfinite(beside):
+        return 1
+    return min(max(_leading(value) - _leading(beside) + 1, 1), _MOST_DECIMALS)
+
+
 def significant(value: float | None, digits: int = 3) -> str:
     """A number with so many significant digits, and no decimals beyond them."""
-    return UNKNOWN if value is None else fixed(value, decimals_for(value, digits) if value else 0)
+    if value is None:
+        return UNKNOWN
+    return fixed(value, decimals_for(value, digits), value / 10 ** (digits - 2)) if value else fixed(value, 0)
 
 
 def whole(value: float | None) -> str:

@@ -165,7 +165,8 @@ def _verdict(result: Comparison) -> list[str]:
 
 
 def _sides(result: Comparison) -> Table:
-    decimals = decimals_for(max(result.sd_a or 0.0, result.sd_b or 0.0) or abs(result.mean_a) / 1000)
+    beside = max(result.sd_a or 0.0, result.sd_b or 0.0) or abs(result.mean_a) / 1000
+    decimals = decimals_for(beside)
     sides = ((result.a, result.mean_a, result.sd_a), (result.b, result.mean_b, result.sd_b))
     return Table(
         name="sides",
@@ -176,10 +177,10 @@ def _sides(result: Comparison) -> Table:
                 side.name,
                 str(side.runs.size),
                 str(side.units.count),
-                fixed(mean, decimals),
-                fixed(sd, decimals),
-                fixed(float(side.runs.min()), decimals),
-                fixed(float(side.runs.max()), decimals),
+                fixed(mean, decimals, beside),
+                fixed(sd, decimals, beside),
+                fixed(float(side.runs.min()), decimals, beside),
+                fixed(float(side.runs.max()), decimals, beside),
             )
             for side, mean, sd in sides
         ),

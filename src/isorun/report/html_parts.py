@@ -6,7 +6,7 @@ They need no statistics, so that a page which shows none does not wait for them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import resources
 from itertools import zip_longest
 from pathlib import Path
@@ -37,6 +37,7 @@ __all__ = [
 STYLE: Final = resources.files(__package__).joinpath("page.css").read_text("utf-8") + svg.STYLE
 """The style sheet of pages and their figures."""
 _LONG: Final = 40
+_SENTENCE: Final = 100
 
 Linked = Callable[[Column, str, Sequence[str]], str]
 """Where a cell leads to, by its column, its text and its row; empty where it leads nowhere. Of one that lists several
@@ -114,7 +115,7 @@ def render_table(table: Table, *, beside: Path | None = None, linked: Linked | N
     table = table.first_rows()
     links = [_href(path, beside) for path in table.links] if beside is not None else []
     rows = zip_longest(table.rows, links, fillvalue="")
-    texts = [any(len(row[place]) > _LONG for row in table.rows) for place in range(len(table.columns))]
+    texts = [_length_kind(row[place] for row in table.rows) for place in range(len(table.columns))]
     notes = "".join(f"<p>{escaped(note)}</p>" for note in table.notes)
     return "\n".join(
         [
@@ -164,8 +165,14 @@ def _href(path: str, beside: Path) -> str:
     return f"./{quote(os.path.relpath(path, beside.absolute()))}"
 
 
+def _length_kind(cells: Iterable[str]) -> str:
+    """How a column breaks: where one text is long all break; sentences keep long lines where the table scrolls."""
+    longest = max(map(len, cells), default=0)
+    return "text long" if longest > _SENTENCE else "text" if longest > _LONG else ""
+
+
 def _body_row(
-    columns: Sequence[Column], texts: Sequence[bool], row: Sequence[str], last_link: str, linked: Linked | None
+    columns: Sequence[Column], texts: Sequence[str], row: Sequence[str], last_link: str, linked: Linked | None
 ) -> str:
     shown = [_linked(column, text, row, linked) for column, text in zip(columns, row, strict=True)]
     if last_link:
@@ -187,9 +194,9 @@ def _link(text: str, target: str) -> str:
     return f'<a href="{escaped(target)}">{escaped(text)}</a>' if target else escaped(text)
 
 
-def _cell(first: bool, column: Column, text: str, content: str, breaks: bool) -> str:
-    """The first cell names its row. breaks: its column holds long texts, so that the shorter ones break, too."""
-    kind = ("key list" if "; " in text else "key text" if breaks else "key") if column.key else ""
+def _cell(first: bool, column: Column, text: str, content: str, breaks: str) -> str:
+    """The first cell names its row. breaks: how its column does, for the shorter texts, too."""
+    kind = (f"key {breaks}" if breaks else "key list" if "; " in text else "key") if column.key else ""
     named = f' class="{kind}"' if kind else ""
     return f'<th scope="row"{named}>{content}</th>' if first and column.key else f"<td{named}>{content}</td>"
 

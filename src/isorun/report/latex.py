@@ -285,7 +285,9 @@ def latex_text(text: str) -> str:
     """User text with every character replaced that LaTeX would act on, or that its fonts do not have."""
     plain = " ".join(harmless(text).split())
     apart = ("{}" if char == after and char in _JOINED else "" for char, after in itertools.pairwise(f"{plain} "))
-    return "".join(f"{_REPLACED.get(char) or _settable(char)}{gap}" for char, gap in zip(plain, apart, strict=True))
+    text = "".join(f"{_REPLACED.get(char) or _settable(char)}{gap}" for char, gap in zip(plain, apart, strict=True))
+    # Behind the end of a row LaTeX takes these for an option of it.
+    return f"{{}}{text}" if text.startswith(("[", "*")) else text
 
 
 def _settable(char: str) -> str:

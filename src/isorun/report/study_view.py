@@ -267,7 +267,18 @@ def first_look(result: StudyResult) -> View:
     The other tables are folded, so that they are named.
     """
     whole = study_view(result)
-    return whole if result.searches else replace(whole, tables=tuple(_at_first(result, one) for one in whole.tables))
+    if result.searches:
+        return whole
+    tables = tuple(_at_first(result, one) for one in whole.tables)
+    return replace(whole, verdict=_first_sentences(result, whole.verdict), tables=tables)
+
+
+def _first_sentences(result: StudyResult, said: Sequence[str]) -> tuple[str, ...]:
+    """As many groups as are read one after the other; where there are more, the table says the same of all."""
+    left = len(said) - _MOST_GROUPS
+    if left < 2 or result.primary is None or headline(result):
+        return tuple(said)
+    return (*said[:_MOST_GROUPS], f"{left} more groups are in the table; --full has a sentence on each.")
 
 
 def _at_first(result: StudyResult, table: Table) -> Table:

@@ -39,9 +39,11 @@ def _verdict(summaries: Summaries) -> str:
     if not known:
         return f"{value}: {runs} in {count(len(summaries), 'group')}; no group has two runs, so no spread is known."
     widest = max(known, key=lambda item: item.sd or 0.0)
-    decimals = decimals_for(widest.sd or 0.0)
-    spread = f"mean {fixed(widest.mean, decimals)} ± {fixed(widest.sd, decimals)} (sd of {widest.n} runs)"
-    gap = f"max difference {fixed(widest.max_diff, decimals)}"
+    beside = widest.sd or 0.0
+    decimals = decimals_for(beside)
+    mean, sd, most = (fixed(number, decimals, beside) for number in (widest.mean, widest.sd, widest.max_diff))
+    spread = f"mean {mean} ± {sd} (sd of {widest.n} runs)"
+    gap = f"max difference {most}"
     if len(summaries) == 1:
         return f"{value}: {spread}, {gap}."
     return f"{value}: {runs} in {len(summaries)} groups; {summaries.name_of(widest)} varies most: {spread}, {gap}."
@@ -61,17 +63,18 @@ def _table(summaries: Summaries) -> Table:
 
 
 def _row(item: GroupSummary) -> tuple[str, ...]:
-    decimals = decimals_for(item.sd if item.sd else abs(item.mean) / 1000)
-    interval = UNKNOWN if item.sd_ci90 is None else "–".join(fixed(end, decimals) for end in item.sd_ci90)
+    beside = item.sd or abs(item.mean) / 1000
+    decimals = decimals_for(beside)
+    interval = UNKNOWN if item.sd_ci90 is None else "–".join(fixed(end, decimals, beside) for end in item.sd_ci90)
     numbers = (item.median, item.iqm, item.min, item.max, item.max_diff)
     return (
         *(item.group.values() or ("all runs",)),
         whole(item.n),
         whole(item.units),
-        fixed(item.mean, decimals),
-        fixed(item.sd, decimals),
+        fixed(item.mean, decimals, beside),
+        fixed(item.sd, decimals, beside),
         interval,
-        *(fixed(number, decimals) for number in numbers),
+        *(fixed(number, decimals, beside) for number in numbers),
         percentage(item.rel_sd),
         percentage(item.rel_max_diff),
     )

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.analysis.studies.study_provenance import study_provenance
+from isorun.analysis.studies.study_result import analyse_study
 from isorun.study.cells import Level
-from record_builder import make_cell, make_record
+from isorun.study.design import Approach
+from record_builder import make_cell, make_record, make_study
 
 INSIDE = {
     "cpu": {"model": "AMD  EPYC", "logical": 4, "affinity": 2},
@@ -92,3 +94,14 @@ def test_whatever_a_training_left_can_be_told(inside, code, started):
         started_at=started,
     )
     assert all(isinstance(fact.value, str) and fact.runs == 1 for fact in study_provenance([record]))
+
+
+def test_commands_are_told_in_the_order_of_the_study_however_runs_are_kept():
+    study = make_study(
+        approaches={name: Approach(name, ("python", f"{name}.py")) for name in ("zebra", "lion", "adam")}
+    )
+    records = [
+        make_record(make_cell(approach=name, command=("python", f"{name}.py"))) for name in ("lion", "adam", "zebra")
+    ]
+    facts = analyse_study(study, records).provenance
+    assert [fact.of for fact in facts if fact.what == "command"] == ["zebra", "lion", "adam"]

@@ -101,6 +101,8 @@ def test_what_a_change_brought_goes_from_before_to_after():
     figure = action_gains(actions, "higher")
     assert [line.points for line in figure.lines] == [((0.5, 0), (0.8, 0)), ((0.5, 1), (0.2, 1))]
     assert figure.sentence.startswith("1 of 2 changes improved")
+    failed = action_gains([*actions, TakenAction(6, "lr 0.1 → 9", 0.5, None, "failed")], "higher")
+    assert failed.sentence == "1 of 2 changes improved the trial it started from above noise. 1 more has no score."
     many = action_gains([replace(one, trial=one.trial) for one in taken(1000)], "higher")
     assert len(many.y.ticks) == 24
     assert "Drawn are 24 of 1,000" in many.sentence

@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isorun.analysis.samples import Pairs
 from isorun.analysis.spreads import spread
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
-from isorun.report.figures.thinning import drawn_places
+from isorun.report.figures.effects import paired_change
+from isorun.report.figures.thinning import drawn_places, thinned
 from isorun.report.study_view import study_view
 from isorun.study.cells import Level
 from record_builder import make_cell, make_record, make_series, make_study
@@ -90,3 +92,23 @@ def test_of_many_rows_the_first_are_drawn_and_the_rest_is_counted():
     assert not figure.boxes
     assert len(figure.y.ticks) == 60
     assert "first 60 of 2,000 rows" in figure.sentence
+
+
+def test_short_lines_are_all_drawn_on_a_page_and_of_long_ones_it_is_said_how_many():
+    pairs = Pairs(np.arange(60.0), np.arange(60.0) + 1.0)
+    change = paired_change(pairs, "adam", "sgd", "acc")
+    drawn = thinned(change)
+    assert len(drawn.lines) == len(change.lines) == 61
+    assert drawn.sentence == change.sentence
+    many = paired_change(Pairs(np.arange(900.0), np.arange(900.0) + 1.0), "adam", "sgd", "acc")
+    assert len(thinned(many).lines) == 321
+    assert "Of many thin lines of one colour the first ones are drawn, at least 320." in thinned(many).sentence
+
+
+def test_of_many_long_curves_eight_are_drawn_on_a_page():
+    values = [[run + step for step in range(90)] for run in range(12)]
+    records = [make_record(make_cell(repeat=run), series={"acc": make_series(values[run])}) for run in range(12)]
+    result = analyse_study(make_study(levels=(Level.DEFAULT,), repeats=12), records)
+    drawn = thinned(next(figure for figure in study_view(result, figures=True).figures if "curves" in figure.name))
+    assert [len([line for line in panel.lines if line.faint]) for panel in drawn.panels] == [8, 12]
+    assert "at least 8." in drawn.sentence

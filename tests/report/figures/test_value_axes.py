@@ -28,3 +28,17 @@ def test_wide_letters_take_more_room():
 
 def test_where_all_is_zero_there_is_no_scale():
     assert [tick.label for tick in value_axis("x", [0.0, 0.0, -0.0]).ticks] == ["0"]
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ([9.5e8, 1.04e9], ["9.6e+08", "9.8e+08", "1.00e+09", "1.02e+09", "1.04e+09"]),
+        ([9.72e-9, 1.055e-8], ["9.8e-09", "1.00e-08", "1.02e-08", "1.04e-08"]),
+        ([-2e9, 3e9], ["-2e+09", "-1e+09", "0", "1e+09", "2e+09", "3e+09"]),
+    ],
+)
+def test_ticks_of_very_large_and_very_small_numbers_are_told_apart(values, labels):
+    ticks = value_axis("loss", values).ticks
+    assert [tick.label for tick in ticks] == labels
+    assert [float(tick.label) for tick in ticks] == pytest.approx([tick.at for tick in ticks], rel=1e-9, abs=1e-30)

@@ -32,6 +32,7 @@ __all__ = [
     "LearningCurves",
     "Selected",
     "best_place",
+    "final_value",
     "last_words",
     "learning_curves",
     "select",
@@ -128,7 +129,7 @@ def _validation_series(kind: MetricKind, records: Sequence[RunRecord]) -> str:
 def _at_row(record: RunRecord, picked: PickedRow, metrics: Sequence[str]) -> Selected:
     logged = {name: picked.value_in(record.series[name]) for name in metrics if name in record.series}
     values = {name: value for name, value in logged.items() if value is not None}
-    final = {name: _final_value(record, name) for name in metrics if name not in values}
+    final = {name: final_value(record, name) for name in metrics if name not in values}
     at_end = {name: value for name, value in final.items() if value is not None}
     classes = {name: classes_picked(record, name, picked) for name in metrics}
     return Selected(
@@ -143,7 +144,7 @@ def _at_row(record: RunRecord, picked: PickedRow, metrics: Sequence[str]) -> Sel
 
 
 def _at_end(record: RunRecord, metrics: Sequence[str]) -> Selected:
-    found = {name: _final_value(record, name) for name in metrics}
+    found = {name: final_value(record, name) for name in metrics}
     lengths = [_last_row(record.series[name]).epochs for name in metrics if name in record.series]
     return Selected(
         step=None,
@@ -160,7 +161,8 @@ def training_seconds(record: RunRecord) -> float:
     return max(record.wall_seconds - (record.startup_seconds or 0.0), 0.0)
 
 
-def _final_value(record: RunRecord, metric: str) -> float | None:
+def final_value(record: RunRecord, metric: str) -> float | None:
+    """What the run told at its end, else the last value that it logged; None where it left neither."""
     if metric in record.results:
         return record.results[metric]
     series = record.series.get(metric)

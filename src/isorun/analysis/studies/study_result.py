@@ -159,7 +159,8 @@ def analyse_recorded(
         analyse_group(key, runs, planned=planned.get(key, 0), metrics=judged, selections=chosen, weak=weak)
         for key, runs in by_group.items()
     )
-    told = study_conditions(StudyFacts(groups, _by_group(by_group, finished), judged, logged_metrics(finished)))
+    ended = _by_group(by_group, finished)
+    told = study_conditions(StudyFacts(groups, ended, judged, logged_metrics(finished)))
     return StudyResult(
         study=name,
         metrics=judged,
@@ -170,7 +171,7 @@ def analyse_recorded(
         states=states(records),
         logged=logged_metrics(finished),
         conditions=steps_for_such_runs(told, foreign, judged),
-        provenance=study_provenance(finished),
+        provenance=study_provenance([record for runs in ended.values() for record in runs]),
         foreign=foreign,
     )
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from isorun.report import fixed
 from isorun.report.figures.description import Axis, Tick
 
 __all__ = ["row_axis", "side_by_side", "value_axis"]
+
+_LARGEST_PLAIN: Final = 1e9
+_MOST_DECIMALS: Final = 7
+"""Longer labels would run into each other."""
 
 
 def value_axis(label: str, values: Sequence[float], *, whole: bool = False) -> Axis:
@@ -18,10 +23,25 @@ def value_axis(label: str, values: Sequence[float], *, whole: bool = False) -> A
     low, high = _with_room(min(values, default=0.0), max(values, default=1.0))
     step = _round_step((high - low) / 7)
     step = max(1.0, round(step)) if whole else step
-    decimals = _decimals_of(step)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    ticks = tuple(Tick(number * step, fixed(number * step, decimals)) for number in range(first, last + 1))
-    return Axis(label, low, high, ticks)
+    return Axis(label, low, high, tuple(_ticks([number * step for number in range(first, last + 1)], step)))
+
+
+def _ticks(values: Sequence[float], step: float) -> Iterator[Tick]:
+    """All written alike: where one of them takes a power of ten, so do the others, with digits that tell them apart."""
+    decimals = _decimals_of(step)
+    largest = max(map(abs, values), default=0.0)
+    if largest < _LARGEST_PLAIN and decimals <= _MOST_DECIMALS:
+        yield from (Tick(value, fixed(value, decimals)) for value in values)
+        return
+    power = math.floor(math.log10(largest) + 1e-9) if largest else 0
+    for value in values:
+        digits = max(_decimals_of(step / 10.0**power) + _power_of(value, power) - power, 0)
+        yield Tick(value, f"{value:.{digits}e}" if abs(value) > step / 2 else "0")
+
+
+def _power_of(value: float, otherwise: int) -> int:
+    return math.floor(math.log10(abs(value)) + 1e-9) if value else otherwise
 
 
 def row_axis(label: str, names: Sequence[str]) -> Axis:

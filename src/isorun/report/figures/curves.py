@@ -114,7 +114,8 @@ def _own_sentence(run: str, metric: JudgedMetric, others: LearningCurves | None)
     if others is None:
         return f"{metric.name} of run {run}; no finished run of its group has a curve to hold it against."
     counted = f"{len(others.runs)} runs" if len(others.runs) > 1 else "the only run"
-    return f"Thin: run {run}. Thick: the median of {counted} of its group that finished; band: the middle 80 % of them."
+    said = f"Thin: run {run}. Thick: the median of {counted} of its group that finished; band: the middle 80 % of them."
+    return said + _left_out([others])
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +191,37 @@ def _curve_sentence(members: Sequence[tuple[GroupResult, LearningCurves]], famil
     sentence += f" (the first {_MOST_RUNS} of a level)." if any(len(c.runs) > _MOST_RUNS for _, c in members) else "."
     if enlarged:
         sentence += " After each level: its last epochs, enlarged."
+    sentence += _left_out([curves for _, curves in members])
     if any(_is_thinned(curves) for _, curves in members):
         sentence += " Long curves are thinned: of each stretch of steps the smallest and the largest value are drawn."
     if families > _MOST_FIGURES:
         sentence += f" Curves of the first {_MOST_FIGURES} of {families} groups are shown."
     return sentence
+
+
+def _left_out(drawn: Sequence[LearningCurves]) -> str:
+    """What the number of runs does not say: values that have no place on an axis, and steps that some runs lack."""
+    runs = [run for curves in drawn for run in curves.runs]
+    diverged = sum(not np.isfinite(np.asarray(run.values, dtype=float)).all() for run in runs)
+    said = ""
+    if diverged:
+        which = (
+            "the run has" if len(runs) == 1 else f"{diverged} of {len(runs)} runs {'has' if diverged == 1 else 'have'}"
+        )
+        said = f" Values that are not finite (NaN or infinite), which {which}, are left out."
+    if any(_lacks(run, curves) for curves in drawn for run in curves.runs):
+        said += (
+            " Where not all runs have a value, median and band are those of the runs that do, at least half of them."
+        )
+    return said
+
+
+def _lacks(run: Series, curves: LearningCurves) -> bool:
+    """Whether the median is drawn at a step where this run has no value."""
+    values = np.isfinite(np.asarray(run.values, dtype=float))
+    if values.all() and run.steps == curves.steps:
+        return False
+    return not np.isin(np.asarray(curves.steps, dtype=float), np.asarray(run.steps, dtype=float)[values]).all()
 
 
 def _curve_data_table(

@@ -63,17 +63,36 @@ def box_figure(
     filled = [_with_drawn_runs(row) for row in all_filled[:_MOST_ROWS]]
     sentence += _left_out_of_boxes(all_filled)
     x = value_axis(label, [factor * run.value for row in filled for run in row.runs])
+    number = _Written(factor, decimals, _narrowest(filled))
     return Figure(
         name=name,
         title=title,
         sentence=sentence,
         x=x,
         y=row_axis("", [f"{row.name} (n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{row.spread.n})" for row in filled]),
-        data=_box_data_table(name, (title, label), filled, factor, decimals),
+        data=_box_data_table(name, (title, label), filled, number),
         boxes=tuple(box for place, row in enumerate(filled) for box in _box(row, place, factor)),
-        dots=tuple(dot for place, row in enumerate(filled) for dot in _box_dots(row, place, x, factor, decimals)),
+        dots=tuple(dot for place, row in enumerate(filled) for dot in _box_dots(row, place, x, number)),
         legend=tuple(_legend(filled)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """How values are written: multiplied by `factor`, so that three digits of the smallest spread are seen."""
+
+    factor: float
+    decimals: int
+    spread: float | None
+
+    def text(self, value: float) -> str:
+        """One value as texts and tables show it."""
+        beside = None if self.spread is None else self.factor * self.spread / 10
+        return fixed(self.factor * value, self.decimals, beside)
+
+
+def _narrowest(rows: Sequence[BoxRow]) -> float | None:
+    return min((row.spread.sd for row in rows if row.spread.sd), default=None)
 
 
 def _with_drawn_runs(row: BoxRow) -> BoxRow:
@@ -112,16 +131,16 @@ def _box(row: BoxRow, place: int, factor: float) -> Iterator[Box]:
     )
 
 
-def _box_dots(row: BoxRow, place: int, x: Axis, factor: float, decimals: int) -> Iterator[Dot]:
-    values = [factor * run.value for run in row.runs]
+def _box_dots(row: BoxRow, place: int, x: Axis, number: _Written) -> Iterator[Dot]:
+    values = [number.factor * run.value for run in row.runs]
     for run, value, offset in zip(row.runs, values, side_by_side(values, x), strict=True):
         shape = DOUBTFUL if run.weak else RUN
         weak = ", weak" if run.weak else ""
-        words = f"run {run.run}: {fixed(value, decimals)}{weak}"
+        words = f"run {run.run}: {number.text(run.value)}{weak}"
         yield Dot(value, place + offset, shape, row.series, words, small=row.thinned and shape is RUN)
     if row.spread.mean is not None:
-        mean = factor * row.spread.mean
-        yield Dot(mean, float(place), MEAN, row.series, f"mean of {row.name}: {fixed(mean, decimals)}")
+        mean, words = number.factor * row.spread.mean, f"mean of {row.name}: {number.text(row.spread.mean)}"
+        yield Dot(mean, float(place), MEAN, row.series, words)
 
 
 def _legend(rows: Sequence[BoxRow]) -> Iterator[Legend]:
@@ -134,17 +153,17 @@ def _legend(rows: Sequence[BoxRow]) -> Iterator[Legend]:
         yield Legend("box: quartiles and median; whiskers: 1.5 box lengths", None, series, area=True)
 
 
-def _data_rows(rows: Sequence[BoxRow], factor: float, decimals: int) -> Iterator[tuple[str, ...]]:
+def _data_rows(rows: Sequence[BoxRow], number: _Written) -> Iterator[tuple[str, ...]]:
     for row in rows:
         for run in row.runs:
-            yield (row.name, run.run, fixed(factor * run.value, decimals), "yes" if run.weak else "no")
+            yield (row.name, run.run, number.text(run.value), "yes" if run.weak else "no")
 
 
-def _box_data_table(name: str, heading: tuple[str, str], rows: Sequence[BoxRow], factor: float, decimals: int) -> Table:
+def _box_data_table(name: str, heading: tuple[str, str], rows: Sequence[BoxRow], number: _Written) -> Table:
     title, label = heading
     columns = (Column("row", key=True), Column("run", key=True), Column(label), Column("weak", key=True))
     notes = ("Runs that are drawn; the JSON report has all.",) if any(row.thinned for row in rows) else ()
-    cells = tuple(_data_rows(rows, factor, decimals))
+    cells = tuple(_data_rows(rows, number))
     return Table(f"data-{name}", f"Data: {title}", columns, cells, notes, folded=True)
 
 

@@ -5,7 +5,7 @@
 | filled circle | one run; of a search, one trial |
 | ring | a run that has not finished: it is running, or was stopped early |
 | cross | a run that counts for little: weak, or without a value |
-| diamond | a trial that isorun proposed; hollow: one that is not told from the trial before it |
+| diamond | a trial that isorun proposed; hollow: one that did not improve the trial before it above noise |
 | hollow triangle | a mean of the runs beside it |
 | square | what many runs say together: an estimate; hollow: one that is not told from no difference |
 | star | a published number |

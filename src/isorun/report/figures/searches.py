@@ -446,6 +446,8 @@ def action_gains(actions: Sequence[TakenAction], direction: Literal["higher", "l
         dots.append(Dot(after, row, PROPOSED if helped else PROPOSED_IN_VAIN, _BEST if helped else _ISORUN, words))
     helped_all = sum(one.outcome == "improved" for one in scored)
     said = f"{helped_all} of {count(len(scored), 'change')} improved the trial it started from above noise."
+    if left := len(actions) - len(scored):
+        said += f" {left} more {'has' if left == 1 else 'have'} no score."
     more = f" Drawn are {len(shown)} of {len(scored):,}: those that gained most and the latest." * (
         len(shown) < len(scored)
     )

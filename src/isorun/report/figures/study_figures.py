@@ -146,11 +146,12 @@ def _widest(rows: Sequence[BoxRow], metric: JudgedMetric) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The largest difference in every class of one group, as shown."""
+    """The largest difference in every class of one group, as shown, and what chance alone stays within there."""
 
     name: str
     series: int
     differences: Mapping[str, float]
+    chance: Mapping[str, float]
 
 
 def class_figure(result: StudyResult, metric: JudgedMetric) -> Figure | None:
@@ -165,48 +166,57 @@ def class_figure(result: StudyResult, metric: JudgedMetric) -> Figure | None:
     shown = groups[:_MOST_GROUPS]
     classes = _widest_classes(shown)
     title = f"{metric.name}: differences between runs in every class"
-    chance = _chance(result, metric, style.factor, classes)
-    values = [group.differences[name] for group in shown for name in classes if name in group.differences]
+    values = [
+        part[name] for group in shown for part in (group.differences, group.chance) for name in classes if name in part
+    ]
     return Figure(
         name=f"{metric.name}-classes",
         title=title,
         sentence=_class_sentence(groups, len(classes), style),
         x=value_axis(
             f"largest difference between two runs ({style.difference_unit or metric.name})",
-            [0.0, *values, *chance.values()],
+            [0.0, *values],
         ),
         y=row_axis("class", [f"class {name}" for name in classes]),
         data=_class_data_table(metric.name, title, groups, style),
         dots=tuple(_dots(shown, classes)),
-        tiles=tuple(_chance_tiles(chance, classes)),
+        tiles=tuple(_chance_tiles(shown, classes)),
         legend=(
             *(Legend(group.name, shape_of(group.series), group.series) for group in shown),
-            *([Legend(_CHANCE, None, GREY, area=True)] if chance else []),
+            *([Legend(_chance_words(shown), None, GREY, area=True)] if any(group.chance for group in shown) else []),
         ),
     )
 
 
-def _chance(result: StudyResult, metric: JudgedMetric, factor: float, classes: Sequence[str]) -> dict[str, float]:
-    """What chance alone stays within in 95 of 100 cases, a class; the largest of the groups, which have different n."""
-    if metric != result.primary:
-        return {}
-    bounds: dict[str, float] = {}
-    for gap in (gap for group in result.groups for gap in group.gaps if gap.name in classes):
-        bounds[gap.name] = max(bounds.get(gap.name, 0.0), factor * gap.chance_gap_95)
-    return bounds
+def _chance(result: StudyResult, group: GroupResult, metric: JudgedMetric, factor: float) -> dict[str, float]:
+    """What chance alone stays within in 95 of 100 cases, a class."""
+    return {gap.name: factor * gap.chance_gap_95 for gap in group.gaps} if metric == result.primary else {}
 
 
-def _chance_tiles(chance: Mapping[str, float], classes: Sequence[str]) -> Iterator[Tile]:
-    for row, name in enumerate(classes):
-        if chance.get(name):
-            title = f"class {name}: chance alone gives up to {chance[name]:.3g}"
-            yield Tile((0.0, chance[name]), (row - 0.4, row + 0.4), GREY, 0.35, title)
+def _chance_words(groups: Sequence[_Group]) -> str:
+    return _CHANCE if len(groups) == 1 else f"{_CHANCE}, behind each mark"
+
+
+def _chance_tiles(groups: Sequence[_Group], classes: Sequence[str]) -> Iterator[Tile]:
+    """Behind the mark of each group its own: chance does more where fewer examples are right."""
+    high = 0.4 if len(groups) == 1 else 0.45 * _apart(groups)
+    for place, group in enumerate(groups):
+        for row, name in enumerate(classes):
+            if bound := group.chance.get(name):
+                title = f"class {name}, {group.name}: chance alone gives up to {bound:.3g}"
+                middle = row + _above(place, groups)
+                yield Tile((0.0, bound), (middle - high, middle + high), GREY, 0.35, title)
 
 
 def _groups(result: StudyResult, metric: JudgedMetric, factor: float) -> list[_Group]:
     keys = [group.key for group in result.groups]
     found = [
-        _Group(row_name(group.key, keys), series, _differences(group.selections[0], metric.name, factor))
+        _Group(
+            row_name(group.key, keys),
+            series,
+            _differences(group.selections[0], metric.name, factor),
+            _chance(result, group, metric, factor),
+        )
         for group, series in zip(result.groups, distinct_series(keys), strict=True)
     ]
     return [group for group in found if group.differences]
@@ -232,14 +242,21 @@ def _class_names(groups: Sequence[_Group]) -> list[str]:
 
 def _dots(groups: Sequence[_Group], classes: Sequence[str]) -> Iterator[Dot]:
     """A little above each other, so that groups with the same difference do not hide each other."""
-    apart = min(_APART, 3 * _APART / len(groups))
     for place, group in enumerate(groups):
-        above = apart * (place - (len(groups) - 1) / 2)
         for row, name in enumerate(classes):
             if name in group.differences:
                 difference = group.differences[name]
                 title = f"class {name}, {group.name}: {difference:.3g}"
-                yield Dot(difference, row + above, shape_of(group.series), group.series, title)
+                yield Dot(difference, row + _above(place, groups), shape_of(group.series), group.series, title)
+
+
+def _apart(groups: Sequence[_Group]) -> float:
+    return min(_APART, 3 * _APART / len(groups))
+
+
+def _above(place: int, groups: Sequence[_Group]) -> float:
+    """How far above the middle of a row the mark of this group is."""
+    return _apart(groups) * (place - (len(groups) - 1) / 2)
 
 
 def _class_sentence(groups: Sequence[_Group], shown_classes: int, style: NumberStyle) -> str:

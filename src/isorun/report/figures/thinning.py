@@ -21,8 +21,10 @@ _NAMED_DOTS: Final = 60
 """So many dots can each be pointed at; more are drawn small, and are named by the figure's data alone."""
 _MOST_DOTS: Final = 1_200
 _FEWEST_IN_A_ROW: Final = 8
-_MOST_FAINT: Final = 8
+_FEWEST_FAINT: Final = 8
 _MOST_POINTS: Final = 80
+_MOST_FAINT_POINTS: Final = _FEWEST_FAINT * _MOST_POINTS
+"""Of the faint lines of one colour: eight long curves, or many short lines, such as those of pairs."""
 _MOST_BAND_POINTS: Final = 60
 
 
@@ -92,11 +94,15 @@ def _evenly(size: int, most: int) -> Sequence[int]:
 
 
 def _few_faint(lines: Sequence[Line]) -> list[Line]:
+    """The first faint lines of each colour, as many as a page may hold, and all others."""
     seen: Counter[int] = Counter()
+    points: Counter[int] = Counter()
     kept = []
     for line in lines:
         seen[line.series] += line.faint
-        if not line.faint or seen[line.series] <= _MOST_FAINT:
+        points[line.series] += min(len(line.points), _MOST_POINTS) if line.faint else 0
+        few = seen[line.series] <= _FEWEST_FAINT or points[line.series] <= _MOST_FAINT_POINTS
+        if not line.faint or few:
             kept.append(line)
     return kept
 
@@ -119,10 +125,16 @@ def _shorter_band(band: Band) -> Band:
     return replace(band, points=(*ends, last) if last != ends[-1] else tuple(ends))
 
 
+def _thinned_faint(plot: Figure) -> list[int]:
+    """How many faint lines are drawn of each colour of which some are not."""
+    all_there = Counter(line.series for line in plot.lines if line.faint)
+    drawn = Counter(line.series for line in _few_faint(plot.lines) if line.faint)
+    return [drawn[series] for series, number in all_there.items() if drawn[series] < number]
+
+
 def _said(figure: Figure) -> str:
     plots = figure.panels or (figure,)
-    faint = [Counter(line.series for line in plot.lines if line.faint) for plot in plots]
-    most = max((max(counts.values(), default=0) for counts in faint), default=0)
-    said = f" Of the single runs of a level {_MOST_FAINT} are drawn." if most > _MOST_FAINT else ""
+    fewest = min((number for plot in plots for number in _thinned_faint(plot)), default=None)
+    said = f" Of many thin lines of one colour the first ones are drawn, at least {fewest}." if fewest else ""
     circles = sum(dot.shape is RUN for plot in plots for dot in plot.dots)
     return said + (" Of rows with many runs some are drawn, evenly spaced by rank." if circles > _MOST_DOTS else "")

@@ -253,7 +253,14 @@ def _choices(question: _Question, asked: Mapping[str, str]) -> Iterator[Choice]:
     if _can_pair(question.sides):
         pairs = (("", "no: all runs of either side"), ("seed", "by seed"))
         yield Choice("pair", "pairs", question.pair or "", pairs)
-    yield Choice("margin", "a difference that does not matter", asked.get("margin", ""), kind="number")
+    yield Choice("margin", _margin_label(a.result, question.metric), asked.get("margin", ""), kind="number")
+
+
+def _margin_label(result: StudyResult, metric: str) -> str:
+    """What is asked for, in the metric's own numbers, as everything on this page is."""
+    scale = next((one.scale for one in result.metrics if one.name == metric), "")
+    label = "a difference that does not matter"
+    return f"{label} (0.01 is a point)" if scale == "fraction" else label
 
 
 def _can_pair(sides: tuple[_GroupSide, _GroupSide]) -> bool:

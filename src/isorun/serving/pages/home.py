@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from isorun.analysis.evidence import first_of
 from isorun.report import UNKNOWN, Column, Section, Table
 from isorun.serving.pages import Page
 from isorun.serving.pages.links import HOME, LOGIN, address, study_address
@@ -15,6 +16,7 @@ from isorun.serving.shelves import AbstractShelf, ShelfEntry
 __all__ = ["home_page"]
 
 _A_PAGE: Final = 50
+_MOST_WORDS: Final = 5
 _REPLICATED_BY: Final = "replicated by"
 Found = Sequence[tuple[AbstractShelf, ShelfEntry]]
 
@@ -98,7 +100,7 @@ def _table(found: Found, title: str) -> Table:
     titles = (
         "study",
         "where",
-        "compares",
+        "compares and measures",
         "runs",
         " or ".join(sorted(dated)),
         *(["tier", _REPLICATED_BY] if tiers else []),
@@ -108,7 +110,8 @@ def _table(found: Found, title: str) -> Table:
         (
             entry.name,
             shelf.title,
-            ", ".join([word for word in entry.words if word not in {"default", entry.name}][:5]) or UNKNOWN,
+            first_of((word for word in entry.words if word not in {"default", entry.name}), _MOST_WORDS, ", ")
+            or UNKNOWN,
             f"{entry.runs:,}",
             _moment(entry.when),
             *([entry.tier or UNKNOWN, replicated_by(entry) or UNKNOWN] if tiers else []),

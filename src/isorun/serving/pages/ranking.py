@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.report.html_parts import Linked
     from isorun.serving.kept import AnalysedStudy
+    from isorun.study import Selection
     from isorun.study.records import RunRecord
 
 __all__ = ["leaderboard_page"]
@@ -152,8 +153,10 @@ def leaderboard_page(studies: Sequence[AnalysedStudy], query: Mapping[str, str],
 def _together(results: Sequence[StudyResult]) -> StudyResult:
     """The first result with the groups and selections of all: what an address may ask for."""
     groups = tuple(group for result in results for group in result.groups)
-    selections = {one.name: one for result in reversed(results) for one in reversed(result.selections)}
-    return replace(results[0], groups=groups, selections=tuple(reversed(selections.values())))
+    selections: dict[str, Selection] = {}
+    for one in (one for result in results for one in result.selections):
+        selections.setdefault(one.name, one)  # that which the first study is judged by comes first, as a form shows it
+    return replace(results[0], groups=groups, selections=tuple(selections.values()))
 
 
 def _choices(result: StudyResult, asked: Mapping[str, str], metric: str, found: _Comparable) -> list[Choice]:

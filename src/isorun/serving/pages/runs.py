@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isorun.analysis.descriptions import description_of_run
 from isorun.analysis.studies.group_result import GroupKey
+from isorun.analysis.studies.selection import final_value
 from isorun.errors import NothingRecorded, StudyError, harmless
 from isorun.report import UNKNOWN, Column, Section, Table, count, memory, seconds, significant
 from isorun.report.environments import description_view
@@ -34,6 +35,7 @@ from isorun.study.records import step_text
 
 if TYPE_CHECKING:
     from isorun.analysis.studies.group_result import GroupResult
+    from isorun.analysis.studies.study_result import StudyResult
     from isorun.serving.kept import AnalysedStudy
     from isorun.study.records import RunRecord
 
@@ -80,9 +82,27 @@ def runs_page(found: AnalysedStudy, query: Mapping[str, str]) -> Page:
         ),
         sections=(Section("runs", "Every run", (), tuple(shown)),),
         related=(*paging.links(lambda number: address(path, {**asked, "page": number})), *page.related),
-        data={"study": found.name, "runs": [_listed(record) for record in found.study.records]},
+        data={"study": found.name, "runs": list(_plain_runs(found, result))},
         further=(every_run(result), failed),
     )
+
+
+def _plain_runs(found: AnalysedStudy, result: StudyResult) -> Iterator[dict[str, Any]]:
+    """The runs of the groups that are asked for, with what they are judged by; None where they were not."""
+    asked = {group.key for group in result.groups}
+    judged = {run.run_id: run for group in result.groups for one in group.selections[:1] for run in one.runs}
+    metrics = [metric.name for metric in result.metrics]
+    selection = result.selections[0].name if result.selections else None
+    for record in found.study.records:
+        if GroupKey.of(record) not in asked:
+            continue
+        run = judged.get(record.run_id)
+        yield {
+            **_listed(record),
+            "selection": None if run is None else selection,
+            "epoch": None if run is None else run.selected.step,
+            "values": {} if run is None else {name: run.selected.values.get(name) for name in metrics},
+        }
 
 
 def _listed(record: RunRecord) -> dict[str, Any]:
@@ -211,20 +231,21 @@ def _values(found: AnalysedStudy, record: RunRecord) -> Table:
         for name in ([metric.name for metric in result.metrics] if result else [])
         for one in ([run for run in group.selections[0].runs if run.run_id == record.run_id] if group else [])
     }
-    names = dict.fromkeys([*judged, *record.results])
+    names = dict.fromkeys([*judged, *record.results, *record.series])
     rows = tuple(
         (
             name,
             significant(judged[name].selected.values.get(name), 6) if name in judged else UNKNOWN,
             _epoch(judged[name].selected.step) if name in judged else UNKNOWN,
-            significant(record.results[name], 6) if name in record.results else UNKNOWN,
+            significant(final_value(record, name), 6),
             record.origins.get(name, UNKNOWN),
         )
         for name in names
     )
     titles = ("metric", "as judged", "epoch", "at the end", "read from")
     columns = tuple(Column(title, key=title in {"metric", "read from"}) for title in titles)
-    return Table("values", "Its values", columns, rows)
+    notes = ("At the end: as the training told it there, else the last value that it logged.",) if rows else ()
+    return Table("values", "Its values", columns, rows, notes, instead="" if rows else "It left no value.")
 
 
 def _epoch(step: float | None) -> str:

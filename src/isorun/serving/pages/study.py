@@ -49,6 +49,9 @@ __all__ = ["beside", "study_page", "study_trail"]
 _POWER: Final = 0.8
 _FEWEST_SEEDS: Final = 3
 _MOST_FIGURES: Final = 2
+_SHARES: Final = (
+    "seed: between the seeds of a group. Residual: between repeats of the same seed. Intervals: 95 %, by profile."
+)
 _SHOWN_ELSEWHERE: Final = frozenset({"every-run"})
 """The table of all runs has a page of its own."""
 
@@ -163,7 +166,11 @@ def _sections(result: StudyResult, asked: Mapping[str, str]) -> Iterator[Section
 
 
 def _variance(result: StudyResult) -> Iterator[Section]:
-    """What seeds and repeats hold of the variance, where runs of the same seeds were repeated."""
+    """What seeds and repeats hold of the variance, where runs of the same seeds were repeated.
+
+    A seed is another draw in every group: whether it shifts all of them alike is asked of `isorun mixed`, and what it
+    shifts them apart is no spread of repeats.
+    """
     groups = [group for group in result.groups if _has_repeated_seeds(group)]
     metric = result.primary
     title = "Where the variance comes from"
@@ -171,17 +178,21 @@ def _variance(result: StudyResult) -> Iterator[Section]:
         why = f"Shares of the variance need {_FEWEST_SEEDS} seeds, each run twice or more, at level fixed-seed."
         yield Section("variance", title, (), (), (why,))
         return
+    if all(group.selections[0].within_seed_sd(metric.name) == 0.0 for group in groups):
+        same = f"Runs of the same seed all gave the same {metric.name}: none of the variance comes from repeats."
+        yield Section("variance", title, (), (), (same,))
+        return
     narrow = replace(result, groups=tuple(groups))
     varying = [name for name in ("approach", "config", "environment") if _varies(groups, name)]
-    fixed = " * ".join(varying) or "1"
+    fixed, seeds = " * ".join(varying) or "1", ":".join([*varying, "seed"])
     try:
-        model = mixed_model(study_results(narrow), f"`{metric.name}` ~ {fixed} + (1|seed)")
-        shares = variance_shares(model)
+        model = mixed_model(study_results(narrow), f"`{metric.name}` ~ {fixed} + (1|{seeds})")
+        shares = [replace(share, group=share.group.replace(seeds, "seed")) for share in variance_shares(model)]
     except InputError as error:
         yield Section("variance", title, (), (), (f"No model could be fitted: {error.what}.",))
         return
     figure = shares_figure(shares, title=f"{metric.name}: shares of seeds and repeats")
-    yield Section("variance", title, (figure,), ())
+    yield Section("variance", title, (figure,), (), (_SHARES,))
 
 
 def _has_repeated_seeds(group: GroupResult) -> bool:
