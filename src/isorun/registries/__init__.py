@@ -178,19 +178,24 @@ class Client:
         assert wanted.name is not None
         with open_package(path) as package:
             package.check_all()
+            address = package.address
         size, sha256, version = path.stat().st_size, hash_of_file(path), str(wanted.version or "new")
         offer = {"sha256": sha256, "bytes": size, "version": version, "replicates": replicates}
         told = self.ask("POST", f"{_path(wanted.name)}/offers", offer)
         if told.get("known"):
-            return _offered(told["known"]), False
+            return self._pushed(told["known"], wanted.name, sha256, address), False
         query = urlencode({"replicates": replicates, "public": str(public).lower()})
         with path.open("rb") as file:
             body = _Told(file, size, observer)
             told = self.ask("PUT", f"{_path(wanted.name)}/versions/{version}?{query}", body=body, size=size)
+        return self._pushed(told, wanted.name, sha256, address), bool(told.get("new"))
+
+    def _pushed(self, told: Any, name: PackageName, sha256: str, address: str) -> Offered:
+        """What the registry says that a package is which was given to it: nothing else than that package."""
         offered = _offered(told)
-        if (offered.sha256, offered.name) != (sha256, wanted.name):
+        if (offered.sha256, offered.name, offered.address) != (sha256, name, address):
             raise _no_registry(self.url, "another package than was pushed")
-        return offered, bool(told.get("new"))
+        return offered
 
     def ask(
         self, method: str, path: str, said: Mapping[str, Any] | None = None, *, body: Any = None, size: int = 0
