@@ -302,3 +302,14 @@ def test_an_answer_without_a_token_is_told_as_none(answer, monkeypatch, capsys):
     told = capsys.readouterr()
     assert "no token" in told.err
     assert "shown this once" not in told.out
+
+
+@pytest.mark.parametrize("status", [200, 409])
+def test_an_answer_of_millions_of_values_is_refused_before_anything_is_made_of_it(lying, monkeypatch, status):
+    many = b'{"packages":[%s]}' % b",".join([b"{}"] * 2_000_000)
+    lying.answers["/api/search?words=&most=20"] = (status, {}, many)
+    read = []
+    monkeypatch.setattr("isorun.registries.json.loads", lambda data: read.append(len(data)) or {})
+    with pytest.raises(RegistryError, match="does not answer as a registry"):
+        Client(lying.url, "").search()
+    assert sum(read) < 10

@@ -44,6 +44,8 @@ __all__ = ["Client", "Offered", "fetched"]
 
 _TIMEOUT: Final = 60.0
 _LONGEST_ANSWER: Final = 8 * 2**20
+_MOST_VALUES: Final = 10**6
+"""As objects, values are larger than what says them: `{}` is 64 bytes."""
 _PIECE: Final = 2**18
 _KINDS: Final[Mapping[int, type[RegistryError] | type[PackageError]]] = {
     401: RegistryDenied,
@@ -218,7 +220,7 @@ class Client:
             if answer.status == 204:
                 return {}
         try:
-            told = json.loads(data) if len(data) <= _LONGEST_ANSWER else None
+            told = json.loads(data) if len(data) <= _LONGEST_ANSWER and _values(data) <= _MOST_VALUES else None
         except (ValueError, RecursionError):
             told = None
         if not isinstance(told, dict):
@@ -264,12 +266,18 @@ class Client:
                 f"{self.url} does not answer by itself", found=said, hint="--registry URL names another"
             )
         try:
-            told = json.loads(error.read(_LONGEST_ANSWER))["error"]
+            data = error.read(_LONGEST_ANSWER)
+            told = json.loads(data if _values(data) <= _MOST_VALUES else b"{}")["error"]
             words = {name: harmless(str(told.get(name, "")))[:1000] for name in ("what", "found", "allowed", "next")}
         except (ValueError, RecursionError, KeyError, TypeError, AttributeError, OSError, http.client.HTTPException):
             return _no_registry(self.url, f"HTTP {error.code}")
         kind = _KINDS.get(error.code, RegistryError)
         return kind(words["what"], found=words["found"], allowed=words["allowed"], hint=words["next"])
+
+
+def _values(data: bytes) -> int:
+    """How many values JSON has at the most."""
+    return sum(map(data.count, (b",", b"[", b"{")))
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
