@@ -164,3 +164,36 @@ def test_mistakes_are_told_without_a_traceback(shell, config, words, code):
     assert done.returncode == code, done.stderr
     assert "next:" in done.stderr or "allowed:" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+ESCAPES = "\x1b]0;evil\x07\x1b[2J\x9b31m\u202e"
+
+
+def written_by_an_enemy(path, name="evil", **fields):
+    """A package whose study is called by this name, and whose records say these things."""
+    from isorun.packages.writing import PackageWriter, written_whole
+    from isorun.testing.made_records import make_cell, make_record
+
+    with written_whole(path) as file:
+        writer = PackageWriter(file)
+        writer.add_study({"name": name, "approaches": {"lenet": {"command": ["true"]}}})
+        writer.add_records([make_record(make_cell(1), **fields)])
+        writer.finish(name)
+
+
+def test_copying_a_package_says_its_name_without_what_would_write_on_a_terminal_or_elsewhere(shell):
+    for number, name in enumerate((ESCAPES, "../../evil", str(shell.folder / "evil"))):
+        written_by_an_enemy(shell.folder / f"{number}.isorun", name)
+        done = shell("store", "copy", f"{number}.isorun", f"store-{number}")
+        assert done.returncode == 3
+        assert "no document can be kept under this name" in done.stdout
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(done.stdout + done.stderr)
+    assert not [path for path in shell.folder.rglob("*") if path.name.startswith("evil")]
+
+
+def test_packing_says_which_machines_without_what_would_write_on_a_terminal(shell, config):
+    recorded_study(shell.folder, where={"host": ESCAPES})
+    done = shell("pack", "study.toml", "--dry-run", env=config)
+    assert done.returncode == 0
+    assert "machines   �]0;evil" in done.stdout
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(done.stdout)

@@ -74,6 +74,7 @@ def hostile():
     yield from _lies(contents)
     yield from _jsons(contents)
     yield from _runs(contents)
+    yield from _paths(contents)
     yield from _numbers(contents)
     yield from _bombs(contents)
     yield from _signatures(contents)
@@ -402,6 +403,44 @@ def _runs(contents):
     yield "a command that is a text", other_cell(lambda cell: cell.update(command="rm -rf /"))
     yield "a level that is none", other_cell(lambda cell: cell.update(level="../x"))
     yield "a known name for all cells", other_cell(lambda cell: cell.update(known_as="0" * 16))
+
+
+def _paths(contents):
+    """Names that become paths where a store is made of the package, or what it says is run again."""
+    for path in ("/tmp/evil", "../../evil", "a/../../evil", "..", ".", "a", "0" * 17, "0" * 15 + "G", "\0" * 16):
+
+        def known(lines, path=path):
+            for line in lines:
+                if "approach" in line:
+                    line["known_as"] = path
+
+        def called(lines, path=path):
+            run = next(line for line in lines if "cell" in line)
+            run["cell"][0] = path
+            return [{"record": lines[0]["record"], "runs": 1}, run, {"watched": {"epoch": 1}}]
+
+        one, _ = honest(runs=1)
+        changed = with_lines(with_lines(one, SHARED, known), RUNS, called)
+        yield f"a cell that is known as {path!r}", sealed(changed, runs=1, points=83)
+        study = json.loads(contents["study.json"])
+        for what, said in (("study", {"known_as": {"0" * 16: path}}), ("imported run", {"imported": _imported(path)})):
+            changed = contents | {"study.json": bytes_in_order({**study, **said})}
+            yield f"a cell of the {what} known as {path!r}", sealed(changed)
+        if path not in {"a", "0" * 17, "0" * 15 + "G"}:
+            for kind in ("plans", "searches"):
+                yield f"one of the {kind} called {path!r}", _with_document(contents, kind, path)
+    for kind in ("studies", "replays", "", "../plans", "other"):
+        yield f"a document of the kind {kind!r}", _with_document(contents, kind, "fine")
+
+
+def _imported(cell):
+    run = {"run": ["1"], "cell": cell, "content": "", "approach": "lenet", "config": "default", "level": "default"}
+    return {"tracker": "t", "runs": [{**run, "seed": None, "repeat": 0}]}
+
+
+def _with_document(contents, kind, name):
+    line = bytes_in_order({"kind": kind, "name": name, "document": {}}) + b"\n"
+    return sealed(contents | {"documents.jsonl.bz2": bz2.compress(line)})
 
 
 def _numbers(contents):

@@ -278,3 +278,38 @@ def test_names_are_read_as_they_are_written():
     assert parse_wanted("registry:lab/cifar10/resnet-56.v_2@12") == Wanted(parse_name("lab/cifar10/resnet-56.v_2"), 12)
     assert str(parse_wanted("lab/a/b@3")) == "lab/a/b@3"
     assert str(parse_wanted(f"registry:sha256:{'0' * 64}")) == f"sha256:{'0' * 64}"
+
+
+@pytest.mark.parametrize("lie", [{"sha256": "0" * 64}, {"address": f"sha256:{'0' * 64}"}, {"name": "lab/other/net"}])
+@pytest.mark.parametrize("known", [False, True])
+def test_a_registry_that_says_of_another_package_that_it_was_pushed_is_not_believed(
+    told, tmp_path, monkeypatch, lie, known
+):
+    client = Client("http://127.0.0.1:9", "token")
+    answers = {"POST": {"known": told | lie if known else None}, "PUT": {**told, **lie, "new": True}}
+    monkeypatch.setattr(Client, "ask", lambda _, method, *__, **___: answers[method])
+    with pytest.raises(RegistryError, match="does not answer as a registry"):
+        client.push(tmp_path / "told.isorun", Wanted(parse_name(NAME)))
+
+
+@pytest.mark.parametrize("answer", [{}, {"token": "", "user": "ann", "expires_at": "x"}, {"token": 5, "user": "ann"}])
+def test_an_answer_without_a_token_is_told_as_none(answer, monkeypatch, capsys):
+    from isorun.cli.main import main
+
+    monkeypatch.setenv("ISORUN_REGISTRY", "http://127.0.0.1:9")
+    monkeypatch.setattr(Client, "ask", lambda *_, **__: answer)
+    assert main(["registry", "token"]) == 1
+    told = capsys.readouterr()
+    assert "no token" in told.err
+    assert "shown this once" not in told.out
+
+
+@pytest.mark.parametrize("status", [200, 409])
+def test_an_answer_of_millions_of_values_is_refused_before_anything_is_made_of_it(lying, monkeypatch, status):
+    many = b'{"packages":[%s]}' % b",".join([b"{}"] * 2_000_000)
+    lying.answers["/api/search?words=&most=20"] = (status, {}, many)
+    read = []
+    monkeypatch.setattr("isorun.registries.json.loads", lambda data: read.append(len(data)) or {})
+    with pytest.raises(RegistryError, match="does not answer as a registry"):
+        Client(lying.url, "").search()
+    assert sum(read) < 10

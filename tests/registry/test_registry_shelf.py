@@ -173,6 +173,16 @@ class TestRegistryShelf(ShelfContract):
             shelf.opened(name, EVERYTHING)
 
 
+@pytest.mark.parametrize(("bound", "found"), [("_MOST_GROUPS", "1 groups"), ("_MOST_LOOKS", "that runs left")])
+def test_a_package_that_would_take_its_readers_too_long_is_not_shown(registry, who, monkeypatch, bound, found):
+    push(registry, who["ann"], "lab/a/b", package(1))
+    shelf = RegistryShelf("registry", registry)
+    monkeypatch.setattr(registry_shelf, bound, 0)
+    with pytest.raises(InputError, match="too large to be shown here") as refused:
+        shelf.opened("lab/a/b@1", who["ann"])
+    assert found in refused.value.found
+
+
 def test_a_package_that_far_more_comes_out_of_than_pages_have_room_for_is_not_shown(registry, who, monkeypatch):
     push(registry, who["ann"], "lab/a/b", package(1))
     shelf = RegistryShelf("registry", registry)

@@ -149,6 +149,12 @@ def test_no_cell_of_a_table_is_a_formula(cell):
     assert list(csv.reader(io.StringIO(as_csv(a_table(cell)).decode(), newline="")))[1] == [f"'{cell}"]
 
 
+def test_no_heading_of_a_table_is_a_formula():
+    table = Table("t", "t", (Column("=cmd|' /C calc'!A0"),), (("x",),))
+    told = as_csv(Page("t", "t", "/t", further=(table,))).decode()
+    assert next(csv.reader(io.StringIO(told, newline=""))) == ["'=cmd|' /C calc'!A0"]
+
+
 @pytest.mark.parametrize("cell", ["-0.5", "+1.25 %", "-1e-05", "-0.5 to 0.3", "-1 to -0.5", "a=b", "lenet", "—", ""])
 def test_numbers_and_names_are_what_they_are(cell):
     assert list(csv.reader(io.StringIO(as_csv(a_table(cell)).decode(), newline="")))[1] == [cell]

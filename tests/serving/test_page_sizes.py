@@ -1,5 +1,7 @@
 """Pages stay small: of very many runs, groups, epochs and long texts they show what can be read, and say so."""
 
+import sys
+
 import pytest
 from read_pages import sound
 
@@ -67,6 +69,29 @@ def test_no_page_is_larger_than_it_may_be(approaches, repeats, epochs, letters):
     assert max(sizes.values()) <= LARGEST, sizes
     for page in pages:
         sound(as_html(page).decode())
+
+
+def calls_of(make):
+    """How many calls of functions it takes: as a time, but the same on every machine."""
+    count = 0
+
+    def counted(_, event, __):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(counted)
+    try:
+        make()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_pages_of_many_groups_take_as_much_longer_as_there_are_more_of_them():
+    few, many = shown(25, 2, 2, 5), shown(100, 2, 2, 5)
+    for page in (study_page, lambda found, query: leaderboard_page([found], query)):
+        page(few, {})  # what is imported and kept when it is first needed
+        assert calls_of(lambda page=page: page(many, {})) < 6 * calls_of(lambda page=page: page(few, {}))
 
 
 @pytest.mark.long

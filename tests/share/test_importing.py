@@ -284,6 +284,11 @@ def test_records_that_isorun_made_go_out_and_come_in_again(tmp_path, store):
             assert (found.started, found.ended) == (run.started, run.ended)
 
 
+@pytest.mark.parametrize("began", ["", "yesterday", "2026\x1b", "2026-13-01", "0001-01-01T00:00:00+23:59", "12"])
+def test_runs_that_say_anything_for_when_they_began_go_out(began):
+    assert tracked_of(make_record(started_at=began), "s").name == make_record().cell.label
+
+
 def test_times_survive_epochs_of_an_hour(tmp_path, store):
     """Longer than what the store keeps to the millisecond."""
     lines = ["run_id,metric,step,time,value"]

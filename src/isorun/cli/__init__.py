@@ -51,6 +51,7 @@ __all__ = [
     "named_metric",
     "policy",
     "print_json",
+    "say",
     "session_options",
     "show",
     "show_text",
@@ -386,6 +387,11 @@ def show_text(text: str) -> None:
     """Print a text that is ready to be shown."""
     waiting_is_over()
     sys.stdout.write(text)
+
+
+def say(line: str) -> None:
+    """Print a line that may quote what records, documents and packages of others say."""
+    show_text(f"{harmless(line)}\n")
 
 
 def wants_colour() -> bool:

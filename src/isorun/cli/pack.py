@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isorun import cli
-from isorun.errors import UsageError
+from isorun.errors import UsageError, harmless
 
 if TYPE_CHECKING:
     from isorun.share.packing import PackedStudy
@@ -119,7 +119,7 @@ def _told(packed: PackedStudy) -> str:
         lines.append("   --with PATH puts in what you looked at and know to be none")
     if packed.path:
         lines.append(f"next: isorun verify {shlex.quote(packed.path)}")
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{harmless(line)}\n" for line in lines)
 
 
 def _code_lines(packed: PackedStudy) -> list[str]:

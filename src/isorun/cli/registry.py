@@ -145,6 +145,8 @@ def _token(client: Client, options: argparse.Namespace) -> _Answer:
 
 
 def _shown_once(told: dict[str, Any]) -> _Answer:
+    if not all(isinstance(told.get(name), str) and told[name] for name in ("token", "user", "expires_at")):
+        raise RegistryError("the registry does not answer as a registry of isorun", found="no token")
     about = f"token {told.get('number')} of {told.get('user')}: {_listed(told.get('scopes'), ', ')}"
     ends = f"until {told.get('expires_at')}; it is shown this once"
     return told, [f"{about}, {ends}", f"  {told.get('token')}"]

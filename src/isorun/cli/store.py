@@ -84,7 +84,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         cli.print_json({"store": str(folder.absolute()), "shared": changed})
     else:
-        print(f"{folder}: its group may work with it now ({changed:,} files and folders)")
+        cli.say(f"{folder}: its group may work with it now ({changed:,} files and folders)")
     return 0
 
 
@@ -135,39 +135,41 @@ def _tell_redacted(done: Redacted, options: argparse.Namespace) -> int:
     many = f"{done.records:,} {'record' if done.records == 1 else 'records'}"
     more = f"{len(done.files):,} {'file' if len(done.files) == 1 else 'files'}"
     if not holds:
-        print(f"{done.store}: nothing was found to take out")
+        cli.say(f"{done.store}: nothing was found to take out")
     elif done.dry_run:
-        print(f"{done.store}: {many} and {more} would be changed; nothing was")
+        cli.say(f"{done.store}: {many} and {more} would be changed; nothing was")
     else:
-        print(f"{done.store}: {many} and {more} were changed{'; an earlier call is finished' if done.resumed else ''}")
+        cli.say(
+            f"{done.store}: {many} and {more} were changed{'; an earlier call is finished' if done.resumed else ''}"
+        )
     for path in done.files[:_SHOWN] if done.dry_run else ():
-        print(f"  {path}")
+        cli.say(f"  {path}")
     if done.dry_run and len(done.files) > _SHOWN:
-        print(f"  and {len(done.files) - _SHOWN:,} more (all of them with --json)")
+        cli.say(f"  and {len(done.files) - _SHOWN:,} more (all of them with --json)")
     _tell_variables(done)
     for where, why in done.unreached[:_SHOWN]:
-        print(f"  not reached: {where}: {why}")
+        cli.say(f"  not reached: {where}: {why}")
     if len(done.unreached) > _SHOWN:
-        print(f"  and {len(done.unreached) - _SHOWN:,} more (all of them with --json)")
+        cli.say(f"  and {len(done.unreached) - _SHOWN:,} more (all of them with --json)")
     if holds and not done.dry_run:
-        print(
+        cli.say(
             "  backups, what was sent to others and free blocks of the disk are not reached: change the secret itself"
         )
     if done.value_unknown:
         words = shlex.join(["store", "redact", *(["--store", options.store] if options.store else [])])
-        print(f"next: isorun {words} {' '.join(done.value_unknown)} --value -   (or --value-from-env)")
+        cli.say(f"next: isorun {words} {' '.join(done.value_unknown)} --value -   (or --value-from-env)")
     return code
 
 
 def _tell_variables(done: Redacted) -> None:
     """What is to be said of variables, each by its name."""
     if done.fields_only:
-        print(f"  {', '.join(done.fields_only)}: only its own fields; texts hold such a value for other reasons, too")
+        cli.say(f"  {', '.join(done.fields_only)}: only its own fields; texts hold such a value for other reasons, too")
     if done.not_found:
-        print(f"  {', '.join(done.not_found)}: nothing is recorded of it")
+        cli.say(f"  {', '.join(done.not_found)}: nothing is recorded of it")
     if done.value_unknown:
         told = ", ".join(done.value_unknown)
-        print(f"  {told}: its value is not known here (a hash alone was recorded), so logs may still hold it")
+        cli.say(f"  {told}: its value is not known here (a hash alone was recorded), so logs may still hold it")
 
 
 def _copy(options: argparse.Namespace) -> int:
@@ -200,21 +202,21 @@ def _tell_copied(done: Copied, options: argparse.Namespace) -> int:
         return code
     there = f"{done.records_there:,} and {done.documents_there:,} were there already"
     copied = f"{some(done.records, 'record')} and {some(done.documents, 'document')} were copied"
-    print(f"{done.target}: {copied}; {there}")
+    cli.say(f"{done.target}: {copied}; {there}")
     for word, found in (("in conflict, and left as it is there", done.conflicts), ("damaged", done.damaged)):
         for what, why in found[:_SHOWN]:
-            print(f"  {word}: {what}: {why}")
+            cli.say(f"  {word}: {what}: {why}")
         if len(found) > _SHOWN:
-            print(f"  and {len(found) - _SHOWN:,} more (all of them with --json)")
+            cli.say(f"  and {len(found) - _SHOWN:,} more (all of them with --json)")
     if done.going_on:
         goes = "goes on, and is" if done.going_on == 1 else "go on, and are"
-        print(f"  {some(done.going_on, 'run')} of it {goes} not copied: the same command does that later,")
-        print("  and whoever runs the study in the other store meanwhile makes the same there as well")
+        cli.say(f"  {some(done.going_on, 'run')} of it {goes} not copied: the same command does that later,")
+        cli.say("  and whoever runs the study in the other store meanwhile makes the same there as well")
     if done.withheld:
-        print(
+        cli.say(
             f"  {done.withheld:,} of them are of commands that hold secrets: the key of the store that they came from"
         )
-        print("  tells those apart, so that whoever runs such a study on in the other store makes these runs again")
+        cli.say("  tells those apart, so that whoever runs such a study on in the other store makes these runs again")
     return code
 
 
@@ -275,51 +277,53 @@ def _tell_findings(findings: Verified, options: argparse.Namespace) -> int:
         return code
     whole = f"{findings.sound:,} {'record is' if findings.sound == 1 else 'records are'} whole"
     if not findings.damage:
-        print(f"{findings.store}: {whole}, and {'nothing is damaged' if not findings.aside else 'some was set aside'}")
+        cli.say(
+            f"{findings.store}: {whole}, and {'nothing is damaged' if not findings.aside else 'some was set aside'}"
+        )
     else:
-        print(f"{findings.store} is damaged; {whole}")
+        cli.say(f"{findings.store} is damaged; {whole}")
     for item in findings.damage[:_SHOWN]:
         saved = "; its record is whole elsewhere" if item.saved else ""
-        print(f"  {item.where}{f' (run {item.run_id})' if item.run_id else ''}: {item.what}{saved}")
+        cli.say(f"  {item.where}{f' (run {item.run_id})' if item.run_id else ''}: {item.what}{saved}")
     if len(findings.damage) > _SHOWN:
-        print(f"  and {len(findings.damage) - _SHOWN:,} more (all of them with --json)")
+        cli.say(f"  and {len(findings.damage) - _SHOWN:,} more (all of them with --json)")
     if findings.unrecorded:
         many = f"{len(findings.unrecorded):,} runs have" if len(findings.unrecorded) > 1 else "1 run has"
-        print(f"  {many} ended and left a record in the run's folder that the store does not hold")
+        cli.say(f"  {many} ended and left a record in the run's folder that the store does not hold")
     _tell_lost(findings.lost)
     _tell_aside(findings.aside)
     if findings.unchecked:
         kept = f"{len(findings.unchecked):,} documents" if len(findings.unchecked) > 1 else "1 document"
-        print(f"  not checkable: {kept} of an older isorun, such as {findings.unchecked[0]}, without a digest")
+        cli.say(f"  not checkable: {kept} of an older isorun, such as {findings.unchecked[0]}, without a digest")
     if findings.redacting:
-        print("  values were being taken out, which was killed: isorun store redact, without a name, finishes it")
+        cli.say("  values were being taken out, which was killed: isorun store redact, without a name, finishes it")
     if to_repair and _is_server(options.store):
-        print(f"next: isorun store copy {shlex.quote(findings.store)} FOLDER   (saves all that is sound)")
+        cli.say(f"next: isorun store copy {shlex.quote(findings.store)} FOLDER   (saves all that is sound)")
     elif to_repair:
-        print(f"next: isorun store repair{f' --store {shlex.quote(options.store)}' if options.store else ''}")
+        cli.say(f"next: isorun store repair{f' --store {shlex.quote(options.store)}' if options.store else ''}")
     return code
 
 
 def _tell_lost(run_ids: Sequence[str], unnamed: int = 0) -> None:
     """The runs whose record is nowhere whole, and how many there are of which not even that is known."""
     if run_ids:
-        print(f"  lost: {', '.join(run_ids[:_SHOWN])}{' …' if len(run_ids) > _SHOWN else ''}")
+        cli.say(f"  lost: {', '.join(run_ids[:_SHOWN])}{' …' if len(run_ids) > _SHOWN else ''}")
     if unnamed:
         more = " more" if run_ids else ""
-        print(f"  lost: {unnamed:,}{more} of the runs that were packed; nothing is left that names them")
+        cli.say(f"  lost: {unnamed:,}{more} of the runs that were packed; nothing is left that names them")
     if run_ids or unnamed:
-        print("  isorun run makes these runs again")
+        cli.say("  isorun run makes these runs again")
 
 
 def _tell_aside(paths: Sequence[str]) -> None:
     """What was set aside is told until the user removes it."""
     for path in paths[:_SHOWN]:
-        print(f"  kept aside: {path}")
+        cli.say(f"  kept aside: {path}")
     if len(paths) > _SHOWN:
-        print(f"  and {len(paths) - _SHOWN:,} more (all of them with --json)")
+        cli.say(f"  and {len(paths) - _SHOWN:,} more (all of them with --json)")
     if paths:
         remove = "rm -r" if Path(paths[0]).is_dir() else "rm"
-        print(f"  rm removes what is kept aside and of no use any more: {remove} {shlex.quote(paths[0])}")
+        cli.say(f"  rm removes what is kept aside and of no use any more: {remove} {shlex.quote(paths[0])}")
 
 
 def _tell_repaired(repaired: Repaired, options: argparse.Namespace) -> int:
@@ -327,12 +331,12 @@ def _tell_repaired(repaired: Repaired, options: argparse.Namespace) -> int:
         cli.print_json(repaired.to_json())
         return 0
     if not repaired.aside and not repaired.saved and not repaired.new_key and not repaired.lost:
-        print(f"{repaired.store}: nothing is damaged, and nothing was done")
+        cli.say(f"{repaired.store}: nothing is damaged, and nothing was done")
         return 0
-    print(f"{repaired.store}: {repaired.kept:,} records kept, {repaired.saved:,} of them from their runs' folders")
+    cli.say(f"{repaired.store}: {repaired.kept:,} records kept, {repaired.saved:,} of them from their runs' folders")
     _tell_lost(repaired.lost, repaired.lost_unnamed)
     if repaired.new_key:
-        print("  the store has another key now: runs whose commands hold secrets are made again")
+        cli.say("  the store has another key now: runs whose commands hold secrets are made again")
     _tell_aside(repaired.aside)
     return 0
 

@@ -32,7 +32,8 @@ from isorun.packages.container import Entry, OwnPlace, Readable, directory, piec
 from isorun.packages.manifest import Manifest
 from isorun.packages.runs import Block, SharedReader
 from isorun.packages.signatures import Signature
-from isorun.study.design import Study, kept_study
+from isorun.store import PLANS, SEARCHES
+from isorun.study.design import Study, can_be_kept, kept_study
 from isorun.study.records import RunRecord
 
 __all__ = ["CODE", "DATA", "DOCUMENTS", "ENVIRONMENT", "SHARED", "STUDY", "Package", "open_package"]
@@ -45,6 +46,8 @@ DOCUMENTS: Final = "documents.jsonl.bz2"
 SHARED: Final = "shared.jsonl.bz2"
 _BLOCK: Final = re.compile(r"runs/(\d{5})\.jsonl\.bz2")
 _PIECE: Final = 2**20
+_KEPT: Final = frozenset((PLANS, SEARCHES))
+"""Kinds of documents that a package has. Another store would keep them under their names, as files."""
 
 
 def open_package(path: str | Path, most: int | None = None) -> Package:
@@ -112,10 +115,12 @@ class Package:
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for line in self._lines(DOCUMENTS, self._budget()) if DOCUMENTS in self._entries else ():
             match read_in_order(line, DOCUMENTS):
-                case {"kind": str(kind), "name": str(name), "document": dict(document)} if (kind, name) not in found:
+                case {"kind": str(kind), "name": str(name), "document": dict(document), **rest} if (
+                    (kind, name) not in found and kind in _KEPT and can_be_kept(name) and not rest
+                ):
                     found[kind, name] = document
                 case _:
-                    raise refused(f"{DOCUMENTS}: a line that is no document, or the second of its name")
+                    raise refused(f"{DOCUMENTS}: a line that is no plan and no search, or the second of its name")
         return found
 
     def records(self, cell_ids: Container[str] | None = None) -> Iterator[RunRecord]:

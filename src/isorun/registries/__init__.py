@@ -44,6 +44,8 @@ __all__ = ["Client", "Offered", "fetched"]
 
 _TIMEOUT: Final = 60.0
 _LONGEST_ANSWER: Final = 8 * 2**20
+_MOST_VALUES: Final = 10**6
+"""As objects, values are larger than what says them: `{}` is 64 bytes."""
 _PIECE: Final = 2**18
 _KINDS: Final[Mapping[int, type[RegistryError] | type[PackageError]]] = {
     401: RegistryDenied,
@@ -178,19 +180,24 @@ class Client:
         assert wanted.name is not None
         with open_package(path) as package:
             package.check_all()
+            address = package.address
         size, sha256, version = path.stat().st_size, hash_of_file(path), str(wanted.version or "new")
         offer = {"sha256": sha256, "bytes": size, "version": version, "replicates": replicates}
         told = self.ask("POST", f"{_path(wanted.name)}/offers", offer)
         if told.get("known"):
-            return _offered(told["known"]), False
+            return self._pushed(told["known"], wanted.name, sha256, address), False
         query = urlencode({"replicates": replicates, "public": str(public).lower()})
         with path.open("rb") as file:
             body = _Told(file, size, observer)
             told = self.ask("PUT", f"{_path(wanted.name)}/versions/{version}?{query}", body=body, size=size)
+        return self._pushed(told, wanted.name, sha256, address), bool(told.get("new"))
+
+    def _pushed(self, told: Any, name: PackageName, sha256: str, address: str) -> Offered:
+        """What the registry says that a package is which was given to it: nothing else than that package."""
         offered = _offered(told)
-        if (offered.sha256, offered.name) != (sha256, wanted.name):
+        if (offered.sha256, offered.name, offered.address) != (sha256, name, address):
             raise _no_registry(self.url, "another package than was pushed")
-        return offered, bool(told.get("new"))
+        return offered
 
     def ask(
         self, method: str, path: str, said: Mapping[str, Any] | None = None, *, body: Any = None, size: int = 0
@@ -213,7 +220,7 @@ class Client:
             if answer.status == 204:
                 return {}
         try:
-            told = json.loads(data) if len(data) <= _LONGEST_ANSWER else None
+            told = json.loads(data) if len(data) <= _LONGEST_ANSWER and _values(data) <= _MOST_VALUES else None
         except (ValueError, RecursionError):
             told = None
         if not isinstance(told, dict):
@@ -259,12 +266,18 @@ class Client:
                 f"{self.url} does not answer by itself", found=said, hint="--registry URL names another"
             )
         try:
-            told = json.loads(error.read(_LONGEST_ANSWER))["error"]
+            data = error.read(_LONGEST_ANSWER)
+            told = json.loads(data if _values(data) <= _MOST_VALUES else b"{}")["error"]
             words = {name: harmless(str(told.get(name, "")))[:1000] for name in ("what", "found", "allowed", "next")}
         except (ValueError, RecursionError, KeyError, TypeError, AttributeError, OSError, http.client.HTTPException):
             return _no_registry(self.url, f"HTTP {error.code}")
         kind = _KINDS.get(error.code, RegistryError)
         return kind(words["what"], found=words["found"], allowed=words["allowed"], hint=words["next"])
+
+
+def _values(data: bytes) -> int:
+    """How many values JSON has at the most."""
+    return sum(map(data.count, (b",", b"[", b"{")))
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

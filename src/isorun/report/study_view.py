@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -81,7 +81,8 @@ def verdict(result: StudyResult) -> tuple[str, ...]:
     first = headline(result)
     if first and len(result.groups) > _MOST_GROUPS:
         return first
-    return (*first, *(group_sentence(group, metric, _mixed(result, group)) for group in result.groups))
+    mixed = _mixed(result)
+    return (*first, *(group_sentence(group, metric, mixed.get(group.key.label, "")) for group in result.groups))
 
 
 def headline(result: StudyResult) -> tuple[str, ...]:
@@ -95,13 +96,20 @@ def headline(result: StudyResult) -> tuple[str, ...]:
     for group in result.groups:
         if _largest_difference(group, metric) is not None:
             families.setdefault((group.key.approach, group.key.config, group.key.environment), []).append(group)
-    return tuple(_family_sentence(result, groups, metric) for groups in families.values() if len(groups) > 1)
+    mixed = _mixed(result)
+    return tuple(_family_sentence(mixed, groups, metric) for groups in families.values() if len(groups) > 1)
 
 
-def _mixed(result: StudyResult, group: GroupResult) -> str:
-    """In what the runs of a group are not alike, where they should be; empty where nothing is known of it."""
-    codes = [item.code for item in result.conditions if item.code in _MIXED and group.key.label in item.groups]
-    return " and ".join(_MIXED[code] for code in dict.fromkeys(codes))
+def _mixed(result: StudyResult) -> Mapping[str, str]:
+    """In what the runs of a group are not alike, where they should be, by groups; those of which nothing is known not.
+
+    Of all groups at once: a condition may name thousands of them.
+    """
+    codes: dict[str, dict[str, None]] = {}
+    for item in result.conditions:
+        for label in item.groups if item.code in _MIXED else ():
+            codes.setdefault(label, {})[item.code] = None
+    return {label: " and ".join(_MIXED[code] for code in told) for label, told in codes.items()}
 
 
 def group_sentence(group: GroupResult, metric: JudgedMetric, mixed: str = "") -> str:
@@ -227,15 +235,16 @@ def _weights_alone(result: StudyResult) -> Iterator[str]:
     """What is known of each group without a metric; nothing of very many, for which the tables stand."""
     if len(result.groups) > _MOST_GROUPS:
         return
+    mixed = _mixed(result)
     for group in result.groups:
-        if not _mixed(result, group):
+        if group.key.label not in mixed:
             yield from (f"{group.key.label}: {clause}." for clause in _weights_clauses(group))
 
 
-def _family_sentence(result: StudyResult, groups: Sequence[GroupResult], metric: JudgedMetric) -> str:
+def _family_sentence(mixed: Mapping[str, str], groups: Sequence[GroupResult], metric: JudgedMetric) -> str:
     style = style_for(metric.scale)
     name = groups[0].key.label.removesuffix(f" at level {groups[0].key.level}")
-    parts = [_reach(group, metric, style, _mixed(result, group)) for group in groups]
+    parts = [_reach(group, metric, style, mixed.get(group.key.label, "")) for group in groups]
     return f"{name}: the largest difference in {metric.name} between two runs is {_joined(parts)}."
 
 

@@ -31,6 +31,9 @@ _LARGEST: Final = 64 * 2**20
 """A larger file is pulled and looked at where it is wanted: pages of many studies share this server's memory."""
 _MOST_OUT: Final = 512 * 2**20
 """So much may come out of one: an enemy packs a thousand times the size of the file, and a page keeps all of it."""
+_MOST_GROUPS: Final = 2_000
+_MOST_LOOKS: Final = 50_000_000
+"""Every metric is looked for among all that every run left: some seconds of this server's time."""
 
 
 class RegistryShelf(AbstractShelf):
@@ -80,6 +83,7 @@ class RegistryShelf(AbstractShelf):
         if version.size > _LARGEST:
             raise _too_large(version, f"{version.size / 2**20:,.0f} MiB", f"{_LARGEST // 2**20} MiB")
         opened = self._opened_file(version)
+        _refuse_much_work(version, opened)
         return OpenedStudy(
             replace(opened.entry, original=self._original(version, viewer)),
             self.revision(name, viewer),
@@ -114,6 +118,17 @@ class RegistryShelf(AbstractShelf):
         problem = other or self._damaged.get(version.digest, "")
         remedy = "isorun registry verify FOLDER, by whoever has the files of the registry" if problem else ""
         return replace(_entry(version), problem=problem, remedy=remedy)
+
+
+def _refuse_much_work(version: NamedVersion, opened: OpenedStudy) -> None:
+    """A small file may name very many groups and metrics, and all who read here wait for what is made of them."""
+    groups = len({record.cell.group for record in opened.records})
+    if groups > _MOST_GROUPS:
+        raise _too_large(version, f"{groups:,} groups", f"{_MOST_GROUPS:,}")
+    metrics = len(set(opened.design.metrics).union(*(record.results for record in opened.records)))
+    left = sum(len(one.results) + len(one.series) + len(one.per_class) for one in opened.records)
+    if metrics * left > _MOST_LOOKS:
+        raise _too_large(version, f"{metrics:,} metrics, and {left:,} that runs left", "fewer of both")
 
 
 def _too_large(version: NamedVersion, found: str, allowed: str) -> InputError:

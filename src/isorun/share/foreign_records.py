@@ -13,6 +13,7 @@ import json
 import zlib
 from array import array
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -231,7 +232,10 @@ def _numbers(values: Any) -> Numbers:
 
 
 def _begin(record: RunRecord) -> int:
-    return unix_microseconds(datetime.fromisoformat(record.started_at)) if record.started_at else 0
+    """When the run began; 0 where nobody knows. Tables and packages of others may say anything for it."""
+    with suppress(ValueError, OverflowError):
+        return unix_microseconds(datetime.fromisoformat(record.started_at))
+    return 0
 
 
 def _as_made(record: RunRecord, study: str) -> TrackedRun:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from isorun.errors import StoreDamaged, without_passwords
+from isorun.errors import StoreDamaged, StoreError, without_passwords
+from isorun.study.design import KEPT_NAMES, can_be_kept
 from isorun.study.records import Note, RunRecord, open_envelope, sealed
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ __all__ = [
     "given_place",
     "is_known",
     "open_envelope",
+    "refuse_name",
     "sealed",
     "shown_place",
     "stored_form",
@@ -117,11 +119,17 @@ class Holder:
     left: bool = False
 
 
+def refuse_name(name: str) -> None:
+    """StoreError for a name that no document is kept under."""
+    if not can_be_kept(name):
+        raise StoreError("no document can be kept under this name", found=f"{name!r:.60}", allowed=KEPT_NAMES)
+
+
 class AbstractDocuments(abc.ABC):
     """One kind of small documents that a store keeps beside its records: kept studies, plans of decisions.
 
-    A document is replaced as a whole: a reader finds the old one or the new one, and never half of one. Names are
-    checked by those who give them.
+    A document is replaced as a whole: a reader finds the old one or the new one, and never half of one. A name that no
+    study can be kept under is refused (`refuse_name`): it may come from whoever made a package, and becomes a path.
     """
 
     @abc.abstractmethod

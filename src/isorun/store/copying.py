@@ -20,6 +20,7 @@ from isorun.store import (
     AbstractStore,
 )
 from isorun.store.content import stored_form
+from isorun.study.design import can_be_kept
 from isorun.study.records import RunRecord, record_digest
 
 __all__ = ["Copied", "copy"]
@@ -154,7 +155,9 @@ def _copy_documents(
             continue
         if document is None:
             continue
-        if there is None:
+        if not can_be_kept(name):
+            copied.conflicts.append((f"{kind}/{name}", "no document can be kept under this name"))
+        elif there is None:
             target.documents(kind).write(name, document)
             copied.documents += 1
         elif _declared(kind, there) == _declared(kind, document):

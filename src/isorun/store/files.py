@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from isorun.errors import StoreBusy, StoreDamaged, StoreError
-from isorun.store import AbstractDocuments
+from isorun.store import AbstractDocuments, refuse_name
 from isorun.study.records import content_digest
 from isorun.worker.runfolder import make_own_folder, open_own
 
@@ -248,6 +248,8 @@ class FolderDocuments(AbstractDocuments):
 
     def read(self, name: str) -> dict[str, Any] | None:
         """The document; None where there is none."""
+        if "/" in name:  # no name, but a way to another folder
+            return None
         path = self._path(name)
         try:
             data = self._files.read(path)
@@ -274,6 +276,7 @@ class FolderDocuments(AbstractDocuments):
 
         changed_ns: when it was written, for one that keeps its place among the others; None for now.
         """
+        refuse_name(name)
         with reported(f"keeping {name}", self._folder):
             self._files.ensure_folder(self._folder.parent)
             self._files.ensure_inner_folder(self._folder)

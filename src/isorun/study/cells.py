@@ -41,6 +41,7 @@ __all__ = [
     "config_placeholders",
     "drawn_configs",
     "fill_placeholders",
+    "is_cell_id",
     "recorded_command",
     "withheld_hash",
     "withheld_hashes",
@@ -87,6 +88,7 @@ UNKEYED: Final = "unkeyed"
 """In place of the keyed hash where no store is open: such a cell is shown, and never looked up."""
 
 MOST_CELLS: Final = 1_000_000
+_ID: Final = re.compile("[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ class Cell:
     cells from before it was there are still the same.
     withheld: the keyed hash of what is not in command and environment_content; part of the id only when there is some.
     known_as: the id that it had before a value was taken out of its content (`isorun store redact`), and still has.
+    ValueError for one that is no id: folders and files are called after it, and whoever made a package may be an enemy.
     """
 
     approach: str
@@ -118,6 +121,8 @@ class Cell:
     id: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
+        if self.known_as and not is_cell_id(self.known_as):
+            raise ValueError(f"a cell is known as {self.known_as!r:.60}, which is no id")
         made = self.known_as or _id_from(hashlib.sha256(self.canonical().encode()))
         object.__setattr__(self, "id", made)
 
@@ -195,6 +200,11 @@ _kept_by_siblings: Final = operator.attrgetter(*_KEPT_BY_SIBLINGS)
 
 def _id_from(content: hashlib._Hash) -> str:
     return content.hexdigest()[:16]
+
+
+def is_cell_id(text: object) -> bool:
+    """Whether the text is of the form of a cell's id; no path leads anywhere by such a name."""
+    return isinstance(text, str) and _ID.fullmatch(text) is not None
 
 
 def cells_of(study: Study, key: bytes | None = None) -> tuple[Cell, ...]:

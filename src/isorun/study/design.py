@@ -29,7 +29,7 @@ from isorun.study import (
     parsing,
     recordable,
 )
-from isorun.study.cells import MOST_CELLS, Level, recorded_command, withheld_hashes
+from isorun.study.cells import MOST_CELLS, Level, is_cell_id, recorded_command, withheld_hashes
 from isorun.study.parsing import as_boolean, shown
 from isorun.worker.redaction import redacted_argv
 
@@ -512,7 +512,7 @@ def kept_study(document: dict[str, Any], folder: Path, name: str) -> Study:
     hashes = document.get("withheld", {})
     if not isinstance(hashes, dict) or not all(isinstance(items, dict) for items in hashes.values()):
         raise StudyError("withheld: it is no table of hashes", found=repr(hashes))
-    known_as = parsing.as_mapping(document.get("known_as", {}), "known_as")
+    known_as = _known_as(document)
     own = {"withheld", "asked", "known_as", "file", "code", "imported"}
     declared = {key: value for key, value in document.items() if key not in own}
     study = _with(study_from_document(declared, folder, name), kept=True)
@@ -522,6 +522,15 @@ def kept_study(document: dict[str, Any], folder: Path, name: str) -> Study:
     from isorun.study.imported import imported_runs  # noqa: PLC0415 - most studies have none
 
     return _with(kept, imported=imported_runs(document["imported"]))
+
+
+def _known_as(document: Mapping[str, Any]) -> Mapping[str, str]:
+    """The ids that cells and searches had, by those of today: folders are called after them, so nothing else is one."""
+    known_as: Mapping[str, str] = parsing.as_mapping(document.get("known_as", {}), "known_as")
+    for known in known_as.values():
+        if not is_cell_id(known):
+            raise StudyError("known_as: that is no id of a cell", found=f"{known!r:.60}", allowed="16 hex digits")
+    return known_as
 
 
 def _kept_asked(document: Mapping[str, Any], study: Study) -> Iterator[AskedRuns]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from isorun.errors import StudyError
-from isorun.study.cells import Cell, ConfigValue, Level
+from isorun.study.cells import Cell, ConfigValue, Level, is_cell_id
 from isorun.study.parsing import as_list, as_mapping, as_text, as_whole
 
 __all__ = ["IMPORTED", "ImportedRun", "ImportedRuns", "imported_cell_id", "imported_runs"]
@@ -116,6 +116,10 @@ def _run(item: Any) -> ImportedRun:
         raise StudyError(f"imported.runs: a run lacks {missing[0]!r}")
     run, seed = table["run"], table["seed"]
     texts = {key: as_text(table[key], f"imported.runs.{key}") for key in ("cell", "content", "approach", "config")}
+    if not is_cell_id(texts["cell"]):
+        raise StudyError(
+            "imported.runs: that is no id of a cell", found=f"{texts['cell']!r:.60}", allowed="16 hex digits"
+        )
     return ImportedRun(
         run=tuple(as_text(part, "imported.runs.run") for part in as_list(run, "imported.runs.run", "a list of texts")),
         **texts,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from isorun.store import AbstractDocuments, AbstractStore, Claim, Holder
+from isorun.store import AbstractDocuments, AbstractStore, Claim, Holder, refuse_name
 from isorun.store.content import KnownAttempt, is_known, stored_form
 from isorun.study.records import Note, RunRecord, RunState, open_envelope, sealed
 
@@ -54,6 +54,7 @@ class _MemoryDocuments(AbstractDocuments):
 
     def write(self, name: str, document: dict[str, Any]) -> None:
         """Keep the document as the latest."""
+        refuse_name(name)
         self._texts.pop(name, None)
         self._texts[name] = json.dumps(document)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from isorun.errors import StoreConflict, StoreMissing
+from isorun.errors import StoreConflict, StoreError, StoreMissing
 from isorun.store import PLANS, SEARCHES, STUDIES, AbstractStore, Claim, stored_form
 from isorun.study.cells import Cell
 from isorun.study.records import RunState, Series
@@ -419,6 +419,12 @@ class StoreContract:
         assert store.documents(kind).read("a-1") == {"kind": kind}
         others = {STUDIES, PLANS, SEARCHES} - {kind}
         assert [store.documents(other).names() for other in others] == [(), ()]
+
+    @pytest.mark.parametrize("name", ["", ".", "..", "../a", "a/b", "/tmp/a", "a\0b", ".a", "a b", "a" * 81])  # noqa: S108
+    def test_no_document_is_kept_under_a_name_that_is_a_path(self, store: AbstractStore, name: str) -> None:
+        with pytest.raises(StoreError, match="under this name"):
+            store.documents(PLANS).write(name, {})
+        assert store.documents(PLANS).names() == ()
 
     def test_the_document_written_last_is_named_first(self, store: AbstractStore) -> None:
         plans = store.documents(PLANS)

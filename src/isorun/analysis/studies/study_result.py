@@ -188,15 +188,14 @@ def _level_comparisons(
     groups: Sequence[GroupResult], metrics: Sequence[JudgedMetric], selections: Sequence[Selection]
 ) -> Iterator[LevelComparison]:
     """Every pair of levels of the same approach, config and environment, by the first metric under every selection."""
+    families: dict[tuple[str, ...], list[int]] = {}  # not all pairs of groups: a search has thousands of them
+    for place, group in enumerate(groups):
+        if group.finished:
+            families.setdefault((group.key.approach, group.key.config, group.key.environment), []).append(place)
+    pairs = sorted(pair for family in families.values() for pair in itertools.combinations(family, 2))
     for selection, metric in itertools.product(selections, metrics[:1]):
-        for a, b in itertools.combinations(groups, 2):
-            same = (a.key.approach, a.key.config, a.key.environment) == (
-                b.key.approach,
-                b.key.config,
-                b.key.environment,
-            )
-            if same and a.finished and b.finished:
-                yield _compared(a, b, selection.name, metric.name)
+        for a, b in pairs:
+            yield _compared(groups[a], groups[b], selection.name, metric.name)
 
 
 def _compared(a: GroupResult, b: GroupResult, selection: str, metric: str) -> LevelComparison:

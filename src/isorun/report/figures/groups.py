@@ -25,7 +25,7 @@ __all__ = [
     "evenly_spaced",
     "first_lines",
     "left_out",
-    "row_name",
+    "row_names",
     "series_of",
     "shape_of",
     "values_by_name",
@@ -85,9 +85,9 @@ def shape_of(series: int) -> Shape:
     return marks.GROUPS[series % len(marks.GROUPS)]
 
 
-def row_name(key: GroupKey, keys: Sequence[GroupKey]) -> str:
-    """The parts of a group's name that differ between the groups; the level when none does."""
-    parts = (key.approach, key.config, key.environment, str(key.level))
-    columns = zip(*((item.approach, item.config, item.environment, str(item.level)) for item in keys), strict=True)
-    varying = [part for part, column in zip(parts, columns, strict=True) if len(set(column)) > 1]
-    return " ".join(varying) or parts[-1]
+def row_names(keys: Sequence[GroupKey]) -> dict[GroupKey, str]:
+    """Of each group the parts of its name that differ between the groups; the level when none does."""
+    parts = [(key.approach, key.config, key.environment, str(key.level)) for key in keys]
+    varying = [place for place, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1]
+    named = (" ".join(own[place] for place in varying) or own[-1] for own in parts)
+    return dict(zip(keys, named, strict=True))

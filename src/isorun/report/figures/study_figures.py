@@ -16,7 +16,7 @@ from isorun.report import UNKNOWN, Column, NumberStyle, Table, decimals_for, sec
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Dot, Figure, Legend, Tile
 from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
-from isorun.report.figures.groups import distinct_series, row_name, series_of, shape_of
+from isorun.report.figures.groups import distinct_series, row_names, series_of, shape_of
 from isorun.report.figures.marks import GREY
 
 __all__ = ["class_figure", "class_figures", "overall_figures", "time_figures"]
@@ -58,7 +58,8 @@ def overall_figure(result: StudyResult, metric: JudgedMetric, *, without_weak: b
     judged = [(group, group.selections[0]) for group in result.groups]
     if without_weak and not any(one.weak_runs for _, one in judged):
         return None
-    rows = [_metric_row(result, group, one, metric.name, without_weak) for group, one in judged]
+    names = row_names([group.key for group in result.groups])
+    rows = [_metric_row(names[group.key], group, one, metric.name, without_weak) for group, one in judged]
     style = style_for(metric.scale)
     return box_figure(
         name=f"{metric.name}{'-without-weak' if without_weak else ''}",
@@ -73,9 +74,10 @@ def overall_figure(result: StudyResult, metric: JudgedMetric, *, without_weak: b
 
 def time_figure(result: StudyResult) -> Figure | None:
     """Seconds to the epoch judged, a row for every group and selection; None when no two runs can be compared."""
+    names = row_names([group.key for group in result.groups])
     rows = [
         BoxRow(
-            f"{row_name(group.key, [item.key for item in result.groups])}, {one.selection.name}",
+            f"{names[group.key]}, {one.selection.name}",
             one.every.seconds,
             _run_values(one, lambda run: run.selected.seconds),
             series_of(group.key),
@@ -94,12 +96,10 @@ def time_figure(result: StudyResult) -> Figure | None:
     return box_figure("time", "Time to the epoch judged", "seconds", rows, sentence, decimals=_decimals(rows, 1.0))
 
 
-def _metric_row(
-    result: StudyResult, group: GroupResult, one: SelectionResult, metric: str, without_weak: bool
-) -> BoxRow:
+def _metric_row(name: str, group: GroupResult, one: SelectionResult, metric: str, without_weak: bool) -> BoxRow:
     view = one.without_weak if without_weak and one.without_weak is not None else one.every
     return BoxRow(
-        row_name(group.key, [item.key for item in result.groups]),
+        name,
         view.metrics[metric].overall,
         _run_values(one, lambda run: None if without_weak and run.weak else run.selected.values.get(metric)),
         series_of(group.key),
@@ -210,9 +210,10 @@ def _chance_tiles(groups: Sequence[_Group], classes: Sequence[str]) -> Iterator[
 
 def _groups(result: StudyResult, metric: JudgedMetric, factor: float) -> list[_Group]:
     keys = [group.key for group in result.groups]
+    names = row_names(keys)
     found = [
         _Group(
-            row_name(group.key, keys),
+            names[group.key],
             series,
             _differences(group.selections[0], metric.name, factor),
             _chance(result, group, metric, factor),

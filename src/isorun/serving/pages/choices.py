@@ -143,7 +143,8 @@ def narrowed(result: StudyResult, query: Mapping[str, str]) -> StudyResult:
     """
     metric = asked_for(query, "metric", [one.name for one in result.metrics])
     selection = asked_for(query, "selection", [one.name for one in result.selections])
-    groups = [group for group in result.groups if _is_asked(group, result, query)]
+    factors = _asked_factors(result, query)
+    groups = [one for one in result.groups if all(str(getattr(one.key, name)) == factors[name] for name in factors)]
     if metric:
         result = replace(result, metrics=tuple(one for one in result.metrics if one.name == metric))
     if selection:
@@ -163,13 +164,14 @@ def narrowed(result: StudyResult, query: Mapping[str, str]) -> StudyResult:
     return replace(result, groups=tuple(groups), levels=levels, conditions=touching)
 
 
-def _is_asked(group: GroupResult, result: StudyResult, query: Mapping[str, str]) -> bool:
-    for factor in GROUP_FACTORS:
-        known = dict.fromkeys(str(getattr(one.key, factor)) for one in result.groups)
-        wanted = asked_for(query, factor, known)
-        if wanted and str(getattr(group.key, factor)) != wanted:
-            return False
-    return True
+def _asked_factors(result: StudyResult, query: Mapping[str, str]) -> dict[str, str]:
+    """The factors of groups that the address says something of, and what."""
+    said = {
+        factor: asked_for(query, factor, dict.fromkeys(str(getattr(one.key, factor)) for one in result.groups))
+        for factor in GROUP_FACTORS
+        if result.groups and query.get(factor)
+    }
+    return {factor: wanted for factor, wanted in said.items() if wanted}
 
 
 def _judged_first(group: GroupResult, selection: str) -> GroupResult:

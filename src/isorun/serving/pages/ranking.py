@@ -176,8 +176,8 @@ def _comparable(entrants: Sequence[_Entrant], metric: str, *, anyway: bool) -> _
     left_out, told, arguable = list[str](), list[Condition](), False
     mates = [one for one in entrants if one.found is entrants[0].found]
     for one in entrants:
-        like = _most_like(one, mates)
-        unlike = () if one in mates else tuple(unlike_sides(like.held(metric), one.held(metric)))
+        like = one if one.found is entrants[0].found else _most_like(one, mates)
+        unlike = () if like is one else tuple(unlike_sides(like.held(metric), one.held(metric)))
         arguable = arguable or bool(unlike and is_arguable(unlike))
         if not unlike or (anyway and is_arguable(unlike)):
             kept.append(one)
@@ -214,8 +214,7 @@ def _entrants(
         if not groups:
             said = ", ".join(f"{name} {label}" for name, label in wanted.items())
             left_out.append(f"{study.name}: no group has a value of {metric}{f' with {said}' if said else ''}")
-        for group in groups:
-            label = _label(group, groups)
+        for group, label in zip(groups, _labels(groups), strict=True):
             name = f"{study.name}: {label}" if across and len(groups) > 1 else study.name if across else label
             entrant = _Entrant(name, study, group)
             others = [one for one in found if one.found is not study]
@@ -227,14 +226,14 @@ def _entrants(
     return found, tuple(left_out)
 
 
-def _label(group: GroupResult, groups: Sequence[GroupResult]) -> str:
-    """The factors in which the groups differ; all of its name where it is the only one."""
+def _labels(groups: Sequence[GroupResult]) -> list[str]:
+    """Of each group the factors in which the groups differ; all of its name where it is the only one."""
     parts = [address_of_group(one.key).split(",") for one in groups]
-    own = address_of_group(group.key).split(",")
     if any(len(part) != 4 for part in parts):
-        return group.key.label
-    varying = [part for place, part in enumerate(own) if len({other[place] for other in parts}) > 1]
-    return " ".join(varying) or group.key.label
+        return [group.key.label for group in groups]
+    varying = [place for place in range(4) if len({part[place] for part in parts}) > 1]
+    named = [" ".join(part[place] for place in varying) for part in parts]
+    return [name or group.key.label for name, group in zip(named, groups, strict=True)]
 
 
 def _board(entrants: Sequence[_Entrant], asked: Mapping[str, str], metric: str, first: AnalysedStudy) -> Leaderboard:

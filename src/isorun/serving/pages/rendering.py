@@ -225,6 +225,6 @@ def as_csv(page: Page, name: str = "") -> bytes:
     table = tables[name] if name else next(iter(tables.values()))
     written = io.StringIO(newline="")
     writer = csv.writer(written)
-    writer.writerow(table.to_json()["columns"])
+    writer.writerow(map(_as_text, table.to_json()["columns"]))
     writer.writerows(map(_as_text, row) for row in table.rows)
     return written.getvalue().encode("utf-8", "backslashreplace")

@@ -79,11 +79,12 @@ def study_page(found: AnalysedStudy, query: Mapping[str, str], standing: Status 
         return replace(page, first=(nothing,), data={"study": found.name, "runs": entry.runs, "verdict": []})
     result = narrowed(found.result, asked)
     shown = result if result.searches else replace(result, metrics=result.metrics[:1])
-    first = headline(result)
+    said = verdict(result)
+    first = headline(result) or said[:1]
     return replace(
         page,
-        first=first or verdict(result)[:1],
-        rest=tuple(one for one in verdict(result) if one not in (first or verdict(result)[:1])),
+        first=first,
+        rest=tuple(one for one in said if one not in first),
         choices=tuple(_choices(found.result, asked)),
         sections=(*_sections(shown, asked), *page.sections),
         listings=listings(result),

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from isorun.errors import StoreDamaged, StoreError, StoreMissing
-from isorun.store import AbstractDocuments, AbstractStore, Claim, Holder
+from isorun.store import AbstractDocuments, AbstractStore, Claim, Holder, refuse_name
 from isorun.store.content import stored_form
 from isorun.store.database import Migration, pending_migrations, shipped_migrations
 from isorun.store.postgres.claims import LeasedClaims
@@ -286,6 +286,7 @@ class PostgresDocuments(AbstractDocuments):
 
     def write(self, name: str, document: dict[str, Any]) -> None:
         """Keep the document, in place of an earlier one of that name."""
+        refuse_name(name)
         text = json.dumps(document)
         kept = (self._kind, name, text, content_digest(text.encode()))
         self._do(f"keeping {name}", lambda connection: _keep_document(connection, kept))
