@@ -166,6 +166,7 @@ def test_a_command_opens_its_store_once_and_its_executor_once(words, expected, o
         ("nothing-like-it", "next:    isorun --help"),
         ("repair sqlite:///s.db --contnue 5", "did you mean --continue?"),
         ("run --sead=3 -- true", "next:    isorun run --seed"),
+        ("run --n 16 -- true", "did you mean -n?"),
         ("repair s --zzzzzz", "next:    isorun repair --help"),
     ],
 )
@@ -176,6 +177,28 @@ def test_a_mistyped_command_or_option_names_the_one_that_is_meant(words, said, c
         code = end.code
     assert code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["run --repeat 2 -- true", "report --stor s", "search --mos 3 x"])
+def test_an_option_is_never_guessed_from_its_first_letters(words, capsys):
+    with pytest.raises(SystemExit):
+        main(words.split())
+    assert "unrecognized arguments" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["store", "env", "registry"])
+def test_only_a_word_that_has_to_be_there_is_asked_for(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command])
+    assert capsys.readouterr().err.splitlines()[0].lower().endswith("are required: action")
+
+
+@pytest.mark.parametrize(("action", "option"), [("verify", "--store"), ("repair", "--store"), ("share", "--group")])
+def test_a_store_that_is_named_without_its_option_is_answered_with_it(tmp_path, monkeypatch, capsys, action, option):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".isorun").mkdir()
+    assert main(["store", action, "other"]) == 2
+    assert f"next:    isorun store {action} {option} " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
