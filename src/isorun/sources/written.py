@@ -244,6 +244,9 @@ def _named_well(found: Found, *, sure: bool) -> Found:
     notes = [
         Note("files.left-out", f"left out: {name}: its steps begin again ({found.origins[name]})") for name in again[:3]
     ]
+    if len(found.series) > _MOST_NAMES:
+        message = f"left out: all but the first {_MOST_NAMES:,} of {len(found.series):,} names"
+        notes.append(Note("files.left-out", f"{message} ({next(iter(found.origins.values()), '')})"))
     return replace(found.only(kept), notes=(*found.notes, *notes))
 
 
