@@ -204,6 +204,15 @@ def test_names_that_no_run_has_are_refused(database, store):
             imported(database, store, **options)
 
 
+@pytest.mark.parametrize("content", [b"", b"model,acc\nresnet,0.9\n", bytes(5000)], ids=["empty", "a table", "zeros"])
+def test_a_file_without_an_event_is_no_run_of_tensorboard(tmp_path, store, content):
+    (tmp_path / "runs.csv").write_bytes(content)
+    with pytest.raises(InputError, match=r"runs\.csv is no event file"):
+        import_runs(f"tensorboard:{tmp_path / 'runs.csv'}", store=store)
+    with open_store(store) as kept:
+        assert not list(kept.run_ids())
+
+
 def test_a_study_that_isorun_made_is_not_mixed_with_imported_runs(database, store, tmp_path):
     study = isorun.Study("digits", approaches={"a": ["true"]}, folder=tmp_path)
     from isorun.workflow import remember

@@ -183,6 +183,11 @@ def test_what_is_longer_than_is_read_is_not_relied_on_and_told(tmp_path, monkeyp
     assert any("only the first" in note.message for note in found.notes)
 
 
+def test_ends_of_names_may_be_written_in_capitals(tmp_path):
+    put(tmp_path, "METRICS.CSV", "epoch,val_loss\n1,0.5\n2,0.4\n")
+    assert relied(tmp_path).series["val_loss"].values == (0.5, 0.4)
+
+
 def test_of_more_names_than_are_read_the_rest_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(written, "_MOST_NAMES", 2)
     put(tmp_path, "metrics.csv", "epoch,val_loss,val_acc,test_acc\n1,0.5,0.6,0.7\n")
