@@ -153,3 +153,17 @@ def test_the_plain_table_of_a_package_is_a_baseline(tmp_path):
     told = compare_with(study(), tmp_path / "runs.csv", store=recorded(study(), 0.9))
     assert (str(told.verdict), told.b.units.count) == ("A better", 8)
     assert round(told.b.values.mean(), 4) == 0.8035
+
+
+def test_units_of_two_kinds_are_called_by_neither():
+    seeds = {"levels": ["fixed-seed"], "seeds": [1, 2, 3, 4], "repeats": 1}
+    held = recorded(study("base", approaches={"old": "python old.py"}, **seeds), 0.8, host="there")
+    for own, noun in ((study(), "unit"), (study(**seeds), "seed")):
+        told = compare_with(own, held, store=recorded(own, 0.9), baseline_study="base", anyway=True)
+        assert (told.a.units.noun, told.b.units.noun) == (noun, noun)
+
+
+def test_a_study_without_runs_is_no_baseline():
+    held = recorded(study("base", approaches={"old": "python old.py"}), 0.8)
+    with pytest.raises(InputError, match="has no run of the study 'other'"):
+        open_runs(study("other", approaches={"x": "python x.py"}), store=held)

@@ -35,7 +35,7 @@ from isorun.execution import (
     inputs,
 )
 from isorun.execution.assemble import FILES, lost_record, read_record, written_paths
-from isorun.execution.carrying import Workbench, Workshop, carry_out, watch
+from isorun.execution.carrying import Workbench, Workshop, carry_out, new_folder, watch
 from isorun.execution.inputs import ChangedFiles, CodeVersions
 from isorun.study import Environment, Sources
 from isorun.study.cells import Cell, Level
@@ -101,6 +101,12 @@ def test_the_folder_of_a_run_keeps_its_record_and_only_the_user_can_read_it(make
         "folder": str(run_folder(job)),
         "python": record.environment["made"]["python"],
     }
+
+
+def test_folders_that_are_made_for_a_run_are_its_users_alone(tmp_path):
+    new_folder(tmp_path / "store" / "runs" / "a-1")
+    made = [tmp_path / "store", tmp_path / "store" / "runs", tmp_path / "store" / "runs" / "a-1"]
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in made] == [0o700] * 3
 
 
 def test_a_record_that_was_altered_in_its_folder_is_refused(make_job, run_folder, local):
