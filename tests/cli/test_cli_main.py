@@ -186,6 +186,31 @@ def test_an_option_is_never_guessed_from_its_first_letters(words, capsys):
     assert "unrecognized arguments" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("summarize r.csv --value acc --by task --where model=a --where model=b", "--where says two things of 'model'"),
+        ("compare s.toml --baseline b --baseline-where level=a --baseline-where level=b", "--baseline-where says two"),
+        ("run --metric acc:lower --metric acc:higher -- true", "--metric says two things of 'acc'"),
+        ("import csv:r.csv --metric acc:lower --metric acc:higher", "--metric says two things of 'acc'"),
+    ],
+)
+def test_of_two_things_that_are_said_of_one_name_none_is_chosen(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text('[approaches.a]\ncommand = "true"\n')
+    (tmp_path / "r.csv").write_text("model,task,acc\na,t,1\nb,t,2\n")
+    assert main(words.split()) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["run --time-limit ² -- true", "worker .isorun --idle ²"])
+def test_a_digit_that_is_no_number_is_no_duration(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    FolderStore(tmp_path / ".isorun").close()
+    assert main(words.split()) == 1
+    assert "it is not a duration" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["store", "env", "registry"])
 def test_only_a_word_that_has_to_be_there_is_asked_for(command, capsys):
     with pytest.raises(SystemExit):
