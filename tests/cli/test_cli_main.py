@@ -263,3 +263,17 @@ def test_scan_of_what_is_no_log_says_what_to_type(tmp_path, monkeypatch, capsys)
     assert "next: isorun scan -- python t.py" in capsys.readouterr().out
     assert main(["scan", str(tmp_path)]) == 1
     assert "is a folder" in capsys.readouterr().err
+
+
+def test_what_belongs_to_somebody_else_is_named_with_who_can_change_that(monkeypatch, capsys):
+    from isorun.cli import status
+
+    def refused(_):
+        raise PermissionError(13, "Permission denied", "lab/store.sqlite")
+
+    monkeypatch.setattr(status, "execute", refused)
+    monkeypatch.setattr("os.dup2", lambda *_: None)
+    assert main(["status"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("isorun: lab/store.sqlite may not be used by you\n")
+    assert "isorun store share" in said

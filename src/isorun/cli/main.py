@@ -279,6 +279,12 @@ def _refused(error: OSError) -> IsorunError:
             found=f"nothing at {os.environ.get('PWD', 'its place')}",
             hint="cd to a folder that is there, then run the same command again",
         )
+    if isinstance(error, PermissionError) and error.filename:
+        return IsorunError(
+            f"{error.filename} may not be used by you",
+            found=error.strerror or str(error),
+            hint="ls -ld shows who may; the owner of a store lets a group in with isorun store share",
+        )
     where = f" for {error.filename}" if error.filename else ""
     return IsorunError(
         f"the system refused an operation{where}",
