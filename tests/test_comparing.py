@@ -229,3 +229,17 @@ def test_values_that_are_not_finite_in_a_table_as_baseline_can_be_left_out():
         against(rows)
     told = against(rows, drop_missing=True)
     assert (str(told.verdict), told.b.units.count, told.b.dropped) == ("A better", 8, 4)
+
+
+def test_units_of_two_kinds_are_called_by_neither():
+    seeds = {"levels": ["fixed-seed"], "seeds": [1, 2, 3, 4], "repeats": 1}
+    held = recorded(study("base", approaches={"old": "python old.py"}, **seeds), 0.8, host="there")
+    for own, noun in ((study(), "unit"), (study(**seeds), "seed")):
+        told = compare_with(own, held, store=recorded(own, 0.9), baseline_study="base", anyway=True)
+        assert (told.a.units.noun, told.b.units.noun) == (noun, noun)
+
+
+def test_a_study_without_runs_is_no_baseline():
+    held = recorded(study("base", approaches={"old": "python old.py"}), 0.8)
+    with pytest.raises(InputError, match="has no run of the study 'other'"):
+        open_runs(study("other", approaches={"x": "python x.py"}), store=held)

@@ -183,6 +183,10 @@ def test_a_paper_of_another_distribution_is_listed_and_reproduced(isorun):
         (("--executor", "coin://fair"), ["no executor 'coin'", "did you mean 'coins'"]),
         (("--executor", "local://here"), ["the executor 'local' takes no URL", "local://here"]),
         (("--store", "folder://"), ["names no folder", "folder:///data/runs"]),
+        (
+            ("--store", "registry:lab/net@3"),
+            ["registry:lab/net@3 is no store", "isorun pull registry:lab/net@3 brings"],
+        ),
         (("--store", "postgresql:/lab/isorun"), ["the store is no URL", "postgresql://user@host:5432/database"]),
     ],
 )

@@ -204,6 +204,13 @@ def folder_of(place: str) -> Path | None:
             allowed="postgresql://user@host:5432/database",
             hint="./ before the name of a folder that is called so",
         )
+    if url is None and is_registered(place):
+        raise StoreError(
+            f"{place} is no store",
+            found="a package of a registry",
+            allowed="a folder, postgresql://user@host:5432/database",
+            hint=f"isorun pull {place} brings its file, which can be read from; ./ before the name of a folder",
+        )
     rest = place if url is None else place[url.end() :]
     if not rest:
         raise StoreError(f"the store {place!r} names no folder", allowed=f"{_FOLDER}:///data/runs, or only the path")

@@ -166,6 +166,7 @@ def test_a_command_opens_its_store_once_and_its_executor_once(words, expected, o
         ("nothing-like-it", "next:    isorun --help"),
         ("repair sqlite:///s.db --contnue 5", "did you mean --continue?"),
         ("run --sead=3 -- true", "next:    isorun run --seed"),
+        ("run --n 16 -- true", "did you mean -n?"),
         ("repair s --zzzzzz", "next:    isorun repair --help"),
     ],
 )
@@ -176,6 +177,53 @@ def test_a_mistyped_command_or_option_names_the_one_that_is_meant(words, said, c
         code = end.code
     assert code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["run --repeat 2 -- true", "report --stor s", "search --mos 3 x"])
+def test_an_option_is_never_guessed_from_its_first_letters(words, capsys):
+    with pytest.raises(SystemExit):
+        main(words.split())
+    assert "unrecognized arguments" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("summarize r.csv --value acc --by task --where model=a --where model=b", "--where says two things of 'model'"),
+        ("compare s.toml --baseline b --baseline-where level=a --baseline-where level=b", "--baseline-where says two"),
+        ("run --metric acc:lower --metric acc:higher -- true", "--metric says two things of 'acc'"),
+        ("import csv:r.csv --metric acc:lower --metric acc:higher", "--metric says two things of 'acc'"),
+    ],
+)
+def test_of_two_things_that_are_said_of_one_name_none_is_chosen(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text('[approaches.a]\ncommand = "true"\n')
+    (tmp_path / "r.csv").write_text("model,task,acc\na,t,1\nb,t,2\n")
+    assert main(words.split()) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["run --time-limit ² -- true", "worker .isorun --idle ²"])
+def test_a_digit_that_is_no_number_is_no_duration(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    FolderStore(tmp_path / ".isorun").close()
+    assert main(words.split()) == 1
+    assert "it is not a duration" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["store", "env", "registry"])
+def test_only_a_word_that_has_to_be_there_is_asked_for(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command])
+    assert capsys.readouterr().err.splitlines()[0].lower().endswith("are required: action")
+
+
+@pytest.mark.parametrize(("action", "option"), [("verify", "--store"), ("repair", "--store"), ("share", "--group")])
+def test_a_store_that_is_named_without_its_option_is_answered_with_it(tmp_path, monkeypatch, capsys, action, option):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".isorun").mkdir()
+    assert main(["store", action, "other"]) == 2
+    assert f"next:    isorun store {action} {option} " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -215,3 +263,17 @@ def test_scan_of_what_is_no_log_says_what_to_type(tmp_path, monkeypatch, capsys)
     assert "next: isorun scan -- python t.py" in capsys.readouterr().out
     assert main(["scan", str(tmp_path)]) == 1
     assert "is a folder" in capsys.readouterr().err
+
+
+def test_what_belongs_to_somebody_else_is_named_with_who_can_change_that(monkeypatch, capsys):
+    from isorun.cli import status
+
+    def refused(_):
+        raise PermissionError(13, "Permission denied", "lab/store.sqlite")
+
+    monkeypatch.setattr(status, "execute", refused)
+    monkeypatch.setattr("os.dup2", lambda *_: None)
+    assert main(["status"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("isorun: lab/store.sqlite may not be used by you\n")
+    assert "isorun store share" in said

@@ -136,7 +136,7 @@ def test_signing_and_trusting(shell, config):
     assert shell("keys", "trust", "lab", line, env=config).returncode == 0
     assert "valid, by lab" in shell("verify", "a.isorun", env=config).stdout
     assert "1 key is trusted" in shell("keys", env=config).stdout
-    other = shell("keys", "new", "--out", "other.key", env=config)
+    other = shell("keys", "new", "--output", "other.key", env=config)
     assert other.returncode == 0
     assert shell("verify", "a.isorun", "--key", "other.key", env=config).returncode == 3
     assert shell("pack", "study.toml", "-o", "b.isorun", "--no-sign", env=config).returncode == 0

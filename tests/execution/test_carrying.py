@@ -35,7 +35,7 @@ from isorun.execution import (
     inputs,
 )
 from isorun.execution.assemble import FILES, OUTLIVED, lost_record, read_record, written_paths
-from isorun.execution.carrying import Workbench, Workshop, carry_out, watch
+from isorun.execution.carrying import Workbench, Workshop, carry_out, new_folder, watch
 from isorun.execution.inputs import ChangedFiles, CodeVersions
 from isorun.study import Environment, Sources
 from isorun.study.cells import Cell, Level
@@ -101,6 +101,22 @@ def test_the_folder_of_a_run_keeps_its_record_and_only_the_user_can_read_it(make
         "folder": str(run_folder(job)),
         "python": record.environment["made"]["python"],
     }
+
+
+def test_half_a_line_of_a_process_that_was_left_behind_is_not_read(make_job, local):
+    """It was ended by force: nobody knows whether more digits were to come."""
+    script = "import subprocess, sys, time; print('val_loss: 0.5', flush=True); "
+    script += "subprocess.Popen(['sh', '-c', 'printf \"val_acc: 0.9\"; sleep 60']); time.sleep(0.5)"
+    record = execute(local(), make_job(script=script))
+    assert record.state == RunState.FINISHED
+    assert set(record.series) == {"val_loss"}
+    assert "line-torn" in {note.code for note in record.notes}
+
+
+def test_folders_that_are_made_for_a_run_are_its_users_alone(tmp_path):
+    new_folder(tmp_path / "store" / "runs" / "a-1")
+    made = [tmp_path / "store", tmp_path / "store" / "runs", tmp_path / "store" / "runs" / "a-1"]
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in made] == [0o700] * 3
 
 
 def test_a_record_that_was_altered_in_its_folder_is_refused(make_job, run_folder, local):

@@ -122,7 +122,7 @@ def kept_of(tmp_path, pieces, secret):
     return (tmp_path / "output.log").read_bytes()
 
 
-@pytest.mark.parametrize("before", [65_530, 65_536, 131_064, 200_000])
+@pytest.mark.parametrize("before", [65_530, 65_536, 126_970, 131_064, 200_000])
 def test_a_secret_on_an_endless_line_is_masked_wherever_reading_cuts_it(tmp_path, before):
     secret = "Kq81z-Pz77w-Lm20x"
     text = b"x" * before + secret.encode() + b"y" * 70_000
@@ -132,6 +132,13 @@ def test_a_secret_on_an_endless_line_is_masked_wherever_reading_cuts_it(tmp_path
     assert b"z-Pz77w-L" not in kept
     assert kept.count(b"x") >= before - 1
     assert kept.count(b"y") >= 70_000
+
+
+def test_of_an_endless_line_that_was_cut_no_end_of_a_secret_is_kept(tmp_path):
+    text = b"x" * 5000 + SECRET.encode() + b"y" * 995
+    left = kept(tmp_path / "output.log", [text], head_bytes=10, tail_bytes=1000)
+    assert SECRET.encode()[-5:] not in left
+    assert left.endswith(b"y" * 100)
 
 
 def test_a_secret_is_masked_as_programs_print_it(tmp_path):

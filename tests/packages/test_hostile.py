@@ -1,5 +1,6 @@
 """Packages that were made to do harm are refused: all of them, soon, in little memory, by the reader's own error."""
 
+import bz2
 import json
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from forged import honest, sealed
 from hostile import hostile
 
 from isorun.errors import InputError, PackageError
-from isorun.packages.reading import open_package
+from isorun.packages.canonical import jcs
+from isorun.packages.reading import DOCUMENTS, open_package
 from isorun.share.looking import verify
 
 
@@ -92,3 +94,37 @@ def test_a_package_can_be_read_any_number_of_times(tmp_path, monkeypatch):
     monkeypatch.setattr(packages, "_TOLD", 0)
     with open_package(path) as package:
         assert [len(list(package.records())) for _ in range(50)] == [3] * 50
+
+
+PLAN = {"document": {"rule": 1}, "kind": "plans", "name": "toy"}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [PLAN, PLAN],
+        [PLAN | {"name": 5}],
+        [PLAN | {"document": []}],
+        [{"kind": "plans", "name": "toy"}],
+        [[PLAN]],
+        ["x"],
+    ],
+    ids=["twice", "a number for a name", "no mapping", "no document", "a list", "a text"],
+)
+def test_what_is_no_document_or_the_second_of_its_name_is_refused(tmp_path, lines):
+    text = b"".join(jcs(line) + b"\n" for line in lines)
+    path = tmp_path / "p.isorun"
+    path.write_bytes(sealed(honest()[0] | {DOCUMENTS: bz2.compress(text)}))
+    with open_package(path) as package, pytest.raises(PackageError, match="no document, or the second of its name"):
+        package.documents()
+
+
+def test_documents_are_read_as_they_were_written(tmp_path):
+    text = b"".join(jcs(line) + b"\n" for line in (PLAN, PLAN | {"name": "other"}))
+    path = tmp_path / "p.isorun"
+    path.write_bytes(sealed(honest()[0] | {DOCUMENTS: bz2.compress(text)}))
+    with open_package(path) as package:
+        assert package.documents() == {("plans", "toy"): {"rule": 1}, ("plans", "other"): {"rule": 1}}
+    path.write_bytes(sealed(honest()[0] | {DOCUMENTS: bz2.compress(text[:-1])}))
+    with open_package(path) as package, pytest.raises(PackageError, match="its last line has no end"):
+        package.documents()

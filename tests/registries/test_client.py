@@ -122,6 +122,21 @@ def test_a_file_that_is_no_package_or_has_another_address_is_refused(lying, told
         fetched(f"registry:sha256:{'0' * 64}", registry=lying.url)
 
 
+def test_what_goes_on_longer_than_was_told_is_not_read_to_its_end(lying, told):
+    lying.offer(told, package(1) + bytes(10**5))
+    seen = []
+    with pytest.raises(RegistryError, match="did not come as it was told"):
+        fetched(f"registry:{NAME}@3", registry=lying.url, observer=lambda done, _: seen.append(done))
+    assert all(done <= told["bytes"] for done in seen)
+
+
+def test_a_package_whose_members_are_not_what_its_manifest_says_is_refused(lying, told):
+    damaged = package(1).replace(b"toy", b"tox", 1)
+    lying.offer({**told, "sha256": hashlib.sha256(damaged).hexdigest()}, damaged)
+    with pytest.raises(PackageError, match="it is not what the manifest says"):
+        fetched(f"registry:{NAME}@3", registry=lying.url)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -134,6 +149,7 @@ def test_what_no_registry_says_is_refused(lying, told, change):
     lying.offer({**told, **change}, package(1))
     with pytest.raises(RegistryError, match="does not answer as a registry"):
         fetched(f"registry:{NAME}@3", registry=lying.url)
+    assert len(lying.asked) == 1  # no file was asked for
 
 
 @pytest.mark.parametrize(
@@ -216,6 +232,9 @@ def test_a_yanked_version_is_told_of(lying, told, capsys):
     said = capsys.readouterr().err
     assert "was yanked: wrong" in said
     assert "\x1b" not in said
+    lying.offer({**told, "yanked": {"at": "", "by": "ann", "reason": ""}}, package(1))
+    fetched(f"registry:{NAME}@3", registry=lying.url)
+    assert "was yanked: without a reason" in capsys.readouterr().err
 
 
 def test_tokens_are_kept_for_their_owner_alone(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from isorun.errors import InputError, PackageError, RegistryConflict, RegistryDenied, RegistryError, RegistryMissing
 from isorun.packages.names import parse_name, parse_wanted
-from isorun.registry import STRANGER
+from isorun.registry import STRANGER, index
 from isorun.registry.opening import Registry
 from isorun.registry.verifying import verify_registry
 from isorun.study.records import RunState
@@ -68,6 +68,30 @@ def test_what_is_yanked_is_had_by_its_number_alone(registry, who):
     assert registry.index.version(who["ann"], parse_wanted(NAME)).version == 2
     with pytest.raises(RegistryError, match="needs a reason"):
         registry.index.yank(who["ann"], parse_wanted(NAME), " \n")
+
+
+def test_bytes_with_two_names_are_had_by_the_one_that_was_not_yanked(registry, who):
+    first = push(registry, who["ann"], NAME, package(1)).version
+    other = push(registry, who["ann"], f"{NAME}-again", package(1)).version
+    assert first.address == other.address
+    registry.index.yank(who["ann"], parse_wanted(f"{NAME}@1"), "its name was wrong")
+    found = registry.index.addressed(who["ann"], first.address)
+    assert [(item.name.name, bool(item.yanked_at)) for item in found] == [("resnet56-again", False), ("resnet56", True)]
+
+
+def test_who_yanks_twice_for_the_same_reason_has_yanked_once(registry, who):
+    push(registry, who["ann"], NAME, package(1))
+    first, again = (registry.index.yank(who["ann"], parse_wanted(f"{NAME}@1"), "it was wrong") for _ in range(2))
+    assert first == again
+    assert registry.database.read(lambda rows: rows.one("SELECT count(*) FROM audit WHERE action = 'yanked'"))[0] == 1
+
+
+def test_an_answer_holds_no_more_packages_than_are_found_at_once(registry, who, monkeypatch):
+    for number in range(3):
+        push(registry, who["ann"], f"{NAME}-{number}", package(number + 1))
+    monkeypatch.setattr(index, "_FOUND_AT_ONCE", 2)
+    assert len(registry.index.search(who["ann"], most=50)) == 2
+    assert len(registry.index.search(who["ann"], most=0)) == 1
 
 
 def test_private_packages_do_not_exist_for_others(registry, who):

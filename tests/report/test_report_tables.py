@@ -1,5 +1,7 @@
 """Tables as data."""
 
+import math
+
 import pytest
 
 from isorun.analysis.studies.group_result import GroupKey
@@ -17,10 +19,11 @@ from isorun.report import (
     without_constant_columns,
 )
 from isorun.report.run_tables import run_tables
-from isorun.report.study_tables import GROUP_COLUMNS, identical_tables, named_rows
+from isorun.report.study_tables import GROUP_COLUMNS, identical_tables, named_rows, spread_tables
 from isorun.study.cells import Level
+from isorun.study.design import Metric, Selection
 from isorun.study.records import RunState
-from record_builder import make_cell, make_record, make_study
+from record_builder import make_cell, make_record, make_series, make_study
 
 KEYS = [GroupKey("a", "default", "default", Level.DEFAULT), GroupKey("b", "default", "default", Level.DEFAULT)]
 
@@ -140,3 +143,25 @@ def test_the_end_of_a_log_is_shown_where_the_reason_does_not_say_it(end, shown):
     table = next(table for table in run_tables(result) if table.name == "failures")
     assert [column.title for column in table.columns][-1] == ("what its log ends with" if shown else "reason")
     assert {row[-1] for row in table.rows} == {shown or failed["reason"]}
+
+
+def spread_notes(values, **declared):
+    """The notes below the table of spreads. values: of runs of one group; declared: parts of the study."""
+    records = [
+        make_record(make_cell(Level.DEFAULT, place), results={"acc": value}, series={"acc": make_series([0.1, value])})
+        for place, value in enumerate(values)
+    ]
+    result = analyse_study(make_study(metrics={"acc": Metric("acc")}, **declared), records)
+    [found] = spread_tables(result, result.primary)
+    return found.notes
+
+
+def test_values_that_are_left_out_are_counted_below_the_table():
+    assert "2 values not finite (NaN or infinite) and left out." in spread_notes([0.5, 0.6, math.nan, math.inf, 0.7])
+    assert not any("finite" in note for note in spread_notes([0.5, 0.6, 0.7]))
+
+
+def test_which_epoch_is_judged_is_said_below_the_table():
+    best = {"best": Selection("best", "acc", "higher")}
+    notes = spread_notes([0.5, 0.6, 0.7], selections=best)
+    assert "Selection: best judges the epoch with the best acc." in notes

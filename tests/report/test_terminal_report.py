@@ -130,6 +130,16 @@ def test_keys_move_above_their_rows_where_that_saves_a_second_block():
     assert [line.split()[0] for line in lines[3:]] == ["first", "a", "b", "second", "a", "b"]
 
 
+def test_the_name_of_a_group_has_room_above_narrow_columns_and_short_headings_stand_below():
+    columns = (Column("k", key=True), Column("a b", group="a long name"), Column("n"))
+    shown = terminal.render_table(Table("t", "T", columns, (("x", "1", "2"),)), colour=False, width=40).splitlines()
+    assert "a long name" in shown[1]
+    assert shown[2].split() == ["a", "b"] or shown[2].split() == ["k", "a", "b", "n"]
+    columns = (Column("k", key=True), Column("two words"), Column("n"))
+    shown = terminal.render_table(Table("t", "T", columns, (("x", "1", "2"),)), colour=False, width=40).splitlines()
+    assert [line.split() for line in shown[1:3]] == [["two"], ["k", "words", "n"]]
+
+
 def test_wide_characters_keep_columns_straight():
     table = Table("t", "T", (Column("name", key=True), Column("n")), (("学習", "1"), ("abcd", "2")))
     assert terminal.render_table(table, colour=False, width=80).splitlines()[-2:] == ["  学習  1", "  abcd  2"]

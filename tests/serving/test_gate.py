@@ -323,3 +323,37 @@ def test_nothing_that_serves_can_ask_another_machine():
     assert len(found) > 20
     assert {name: names for name, names in found.items() if names} == {}
     assert asking.findall("from urllib.request import urlopen\nimport isorun.registries") != []
+
+
+@pytest.mark.parametrize(
+    ("typed", "sent"), [("http://lab.org:80", "http://lab.org"), ("https://lab.org:443/", "https://lab.org")]
+)
+def test_a_server_whose_usual_port_was_typed_is_reached_without_it(typed, sent):
+    reached = Reached.at([typed])
+    assert reached.hosts == {"lab.org", typed.rstrip("/").partition("://")[2]}
+    ask = Asker(gated(DOORS, reached), host="lab.org")
+    assert ask("POST", "/echo", body=b"x", headers={"origin": sent}).status == 200
+
+
+def test_an_address_that_failed_too_often_comes_through_no_guarded_door():
+    ask = Asker(gated([*DOORS, Door("/login", who_asks, EVERYONE, "POST", guarded=True)], REACHED))
+    assert ask("POST", "/login", headers=OWN).status == 200
+    for _ in range(12):
+        ask.with_token("wrong").get("/who")
+    assert ask("POST", "/login", headers=OWN).status == 429
+    assert ask("POST", "/login", headers=OWN, address="10.0.0.9").status == 200
+
+
+def test_an_address_that_is_too_long_is_refused():
+    ask = Asker(gated(DOORS, REACHED))
+    assert ask.get(f"/health?{'q' * 4000}").status == 200
+    assert ask.get(f"/health?{'q' * 4001}").status == 414
+    assert ask.get(f"/studies/{'s' * 2000}").status == 414
+
+
+def test_a_route_that_does_more_than_its_door_says_is_none():
+    app = gated(DOORS, REACHED)._app
+    route = next(route for route in app.router.routes if route.path == "/all")
+    route.methods = {"GET", "POST"}
+    with pytest.raises(RuntimeError, match="do not say who may use them: /all"):
+        Gate(app, REACHED, lambda _: None)

@@ -12,6 +12,7 @@ import isorun
 from isorun.cli.main import main
 from isorun.errors import NothingRecorded, PackageError, StoreMissing
 from isorun.registry import EVERYTHING, STRANGER
+from isorun.serving import shelves
 from isorun.serving.shelves import PackageShelf, StoreShelf, shelves_of
 from isorun.testing.shelf_contract import ShelfContract
 
@@ -155,3 +156,37 @@ def test_runs_that_came_while_it_is_open_are_seen(place, tmp_path, monkeypatch):
     assert [entry.runs for entry in shelf.entries(EVERYTHING)] == [4]
     kept(optimizers(tmp_path, name="later", **{**SMALL, "approaches": {"lion": "python train.py"}}), place, trained)
     assert [entry.name for entry in shelf.entries(EVERYTHING)] == ["later", "optimizers"]
+
+
+def test_the_study_whose_latest_run_began_last_is_the_first(place, tmp_path):
+    kept(optimizers(tmp_path, name="another", **(SMALL | {"approaches": {"lion": "python train.py --lion"}})), place)
+    shelf = StoreShelf("here", str(place))
+    last = shelf.entries(EVERYTHING)[-1].name
+    for cell in shelf._study(last).cells:
+        shelf._began[cell] = dict.fromkeys(shelf._began[cell], "2999-01-01T00:00:00Z")
+    shelf._listed = type(shelf._listed)()
+    assert shelf.entries(EVERYTHING)[0].name == last
+    shelf.close()
+
+
+def test_many_who_ask_at_once_have_the_store_looked_at_once(place, monkeypatch):
+    shelf, looked = StoreShelf("here", str(place)), []
+    monkeypatch.setattr(StoreShelf, "_look", lambda _, name: looked.append(name) or "seen")
+    assert {shelf.revision("optimizers", EVERYTHING) for _ in range(5)} == {"seen"}
+    assert looked == ["optimizers"]
+    monkeypatch.setattr(shelves, "_LOOKED_AT_SECONDS", -1.0)
+    shelf.revision("optimizers", EVERYTHING)
+    assert looked == ["optimizers"] * 2
+    shelf.close()
+
+
+def test_records_that_were_read_for_a_list_are_not_read_for_the_next(place, monkeypatch):
+    shelf = StoreShelf("here", str(place))
+    before = shelf._list()
+
+    def refused(*_):
+        raise AssertionError("no run is new")
+
+    monkeypatch.setattr(shelf._opened_store(), "records", refused)
+    assert shelf._list() == before
+    shelf.close()

@@ -1,6 +1,7 @@
 """Imports: nothing is lost, nothing is doubled, and what is not known is said."""
 
 import json
+import os
 import shlex
 import shutil
 import sqlite3
@@ -202,6 +203,33 @@ def test_names_that_no_run_has_are_refused(database, store):
     for options in ({"approach": "modle"}, {"seed": "sead"}, {"ignore": ["lrr"]}):
         with pytest.raises(InputError, match="no run has a parameter"):
             imported(database, store, **options)
+
+
+@pytest.mark.parametrize("content", [b"", b"model,acc\nresnet,0.9\n", bytes(5000)], ids=["empty", "a table", "zeros"])
+def test_a_file_without_an_event_is_no_run_of_tensorboard(tmp_path, store, content):
+    (tmp_path / "runs.csv").write_bytes(content)
+    with pytest.raises(InputError, match=r"runs\.csv is no event file"):
+        import_runs(f"tensorboard:{tmp_path / 'runs.csv'}", store=store)
+    with open_store(store) as kept:
+        assert not list(kept.run_ids())
+
+
+@pytest.mark.parametrize("kind", ["tensorboard", "wandb"])
+def test_a_folder_that_may_not_be_read_is_told_and_nothing_is_imported_without_it(kind, tmp_path, store, monkeypatch):
+    folder = unpacked(kind, tmp_path)
+    locked = next(path for path in sorted(folder.rglob("*")) if path.is_dir())
+    scan = os.scandir
+
+    def refused(place):
+        if str(place) == str(locked):
+            raise PermissionError(13, "Permission denied", str(place))
+        return scan(place)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(InputError, match="cannot be read"):
+        import_runs(f"{kind}:{folder}", store=store)
+    with open_store(store) as kept:
+        assert not list(kept.run_ids())
 
 
 def test_a_study_that_isorun_made_is_not_mixed_with_imported_runs(database, store, tmp_path):

@@ -248,6 +248,40 @@ def test_an_event_with_scalars_and_others_tells_of_the_others(tmp_path):
     assert set(run.left_out) == {"a value that is no scalar logged as weights", "the graph of the model"}
 
 
+def event_file(path, *values, torn=()):
+    """Events with one scalar each, as TensorFlow frames them. torn: those whose checksum is wrong."""
+    from isorun.sources.tensorboard import masked_crc32c
+
+    data = b""
+    for step, value in enumerate(values, start=1):
+        scalar = message((1, "acc")) + bytes([2 << 3 | 5]) + struct.pack("<f", value)
+        event = (
+            bytes([1 << 3 | 1]) + struct.pack("<d", step) + bytes([2 << 3, step]) + message((5, message((1, scalar))))
+        )
+        length = struct.pack("<Q", len(event))
+        check = masked_crc32c(event) + (step in torn)
+        data += length + struct.pack("<I", masked_crc32c(length)) + event + struct.pack("<I", check)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def test_splits_of_tensorboard_side_by_side_are_one_run(tmp_path):
+    for run in ("a", "b"):
+        event_file(tmp_path / run / "train" / "events.out.tfevents.1.host", 0.5, 0.75)
+        event_file(tmp_path / run / "validation" / "events.out.tfevents.1.host", 0.25)
+    runs = list(opened_tracker(f"tensorboard:{tmp_path}").read(Chosen()))
+    values = [{name: list(series.values) for name, series in run.series.items()} for run in runs]
+    assert [run.name for run in runs] == ["a", "b"]
+    assert values == [{"train/acc": [0.5, 0.75], "validation/acc": [0.25]}] * 2
+
+
+def test_nothing_is_read_from_the_first_event_on_whose_checksum_is_wrong(tmp_path):
+    event_file(tmp_path / "a" / "events.out.tfevents.1.host", 0.5, 0.75, 0.875, torn=[2])
+    [run] = opened_tracker(f"tensorboard:{tmp_path}").read(Chosen())
+    assert list(run.series["acc"].values) == [0.5]
+    assert "the checksum of a record is wrong" in run.left_out[0]
+
+
 def test_trials_of_deleted_studies_and_half_written_lines_are_told(tmp_path):
     journal = unpacked("optuna/journal.jsonl", tmp_path)
     with journal.open("a") as file:

@@ -111,7 +111,10 @@ def test_code_that_git_has_not_goes_in_and_what_looks_secret_stays_out(tmp_path)
     assert packed.code.files == []
     assert "line 3" in packed.code.left_out[0]["why"]
     assert b"sk-proj" not in (tmp_path / "q.isorun").read_bytes()
-    assert len(pack(study, tmp_path / "r.isorun", allowed=["train.py"]).code.files) == 1
+    assert len(pack(study, tmp_path / "r.isorun", allowed=["./train.py"]).code.files) == 1
+    with pytest.raises(InputError, match=r"called trian.py, so that it could be let in(?s:.*)did you mean 'train.py'"):
+        pack(study, tmp_path / "never.isorun", allowed=["trian.py"])
+    assert not (tmp_path / "never.isorun").exists()
     (other / "train.py").write_text("changed\n")
     assert "another one by now" in pack(study, tmp_path / "s.isorun").code.left_out[0]["why"]
     assert pack(study, tmp_path / "t.isorun", with_code=False).code.to_json()["left_out"] == []

@@ -116,6 +116,7 @@ def test_a_difference_is_applied_and_what_differs_after_it_is_said(repository, a
     put = put_code(code, around / "new", repository, {"train.py": sha(b"changed\n")})
     assert put.differs == ()
     assert (put.working / "train.py").read_text() == "changed\n"
+    assert put_code(code, around / "new", repository, {"train.py": sha(b"changed\n")}) == put, "stopped and typed again"
 
 
 HEAD = "diff --git a/{0} b/{0}\nnew file mode {1}\nindex 0000000..1111111\n"

@@ -183,6 +183,30 @@ def test_what_is_longer_than_is_read_is_not_relied_on_and_told(tmp_path, monkeyp
     assert any("only the first" in note.message for note in found.notes)
 
 
+def test_ends_of_names_may_be_written_in_capitals(tmp_path):
+    put(tmp_path, "METRICS.CSV", "epoch,val_loss\n1,0.5\n2,0.4\n")
+    assert relied(tmp_path).series["val_loss"].values == (0.5, 0.4)
+
+
+def test_of_more_names_than_are_read_the_rest_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(written, "_MOST_NAMES", 2)
+    put(tmp_path, "metrics.csv", "epoch,val_loss,val_acc,test_acc\n1,0.5,0.6,0.7\n")
+    found = relied(tmp_path)
+    assert set(found.series) == {"val_loss", "val_acc"}
+    assert any("left out: all but the first 2 of 3 names" in note.message for note in found.notes)
+
+
+def test_files_are_opened_as_long_as_all_together_are_not_too_much(tmp_path, monkeypatch):
+    text = "epoch,val_loss\n1,0.5\n2,0.4\n"
+    for name in ("metrics.csv", "scores.csv", "values.csv"):
+        put(tmp_path, name, text)
+    monkeypatch.setattr(written, "_MOST_BYTES", {True: len(text) + 5, False: 0})
+    first, second = looked(tmp_path)
+    assert (first.shown, first.why_not) == ("metrics.csv", "")
+    # Of what may as well be a table of data nothing is said.
+    assert (second.shown, second.why_not) == ("scores.csv", "it has 0 MiB and was not opened")
+
+
 def test_two_runs_in_one_database_are_left_out_and_told(tmp_path):
     mlflow_database(tmp_path / "mlflow.db", "a" * 32, "b" * 32)
     found = relied(tmp_path)
@@ -388,6 +412,14 @@ def test_printed_values_that_no_row_of_a_file_has_are_told(tmp_path, shown, diff
     assert not found.series
     assert ("files.differs" in {note.code for note in found.notes}) == differs
     assert found.notes[0].message == "--file metrics.csv would read val/loss 0.43487"
+
+
+@pytest.mark.parametrize(("shown", "differs"), [(1234570.0, False), (1235000.0, True)])
+def test_large_values_that_were_printed_with_six_digits_are_the_same(tmp_path, shown, differs):
+    put(tmp_path, "metrics.csv", "epoch,val_loss\n1,2345678.0\n2,1234567.0\n")
+    own = printed("val_loss", shown)
+    found = found_among(files_written(tmp_path, SINCE), run_in(tmp_path, has_metrics=True), own)
+    assert ("files.differs" in {note.code for note in found.notes}) == differs
 
 
 def test_settled_metrics_are_named_with_their_values(tmp_path):

@@ -6,6 +6,7 @@ from whole_study import FULL
 from isorun.errors import StudyError
 from isorun.study.cells import Level, cells_of
 from isorun.study.design import Study, document_of, load_study, study_from_document
+from isorun.study.parsing import as_duration
 
 
 @pytest.fixture
@@ -183,3 +184,14 @@ def test_a_function_of_a_module_is_an_approach(tmp_path):
 def test_a_lambda_cannot_be_run_in_another_process():
     with pytest.raises(StudyError, match="top level of a module"):
         Study("s", approaches={"f": lambda: None})
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("90", 90), ("1.5", 1.5), (".5", 0.5), ("90s", 90), ("2 m", 120)])
+def test_a_duration_is_a_number_of_seconds_or_has_its_unit(said, seconds):
+    assert as_duration(said, "here") == seconds
+
+
+@pytest.mark.parametrize("said", ["", "s", "²", "1..5", "-1", "0", "nan", "inf", "1e3", True])
+def test_what_is_no_duration_is_refused(said):
+    with pytest.raises(StudyError, match="here: it is not a duration"):
+        as_duration(said, "here")

@@ -49,6 +49,7 @@ __all__ = [
     "load_results",
     "made_folder",
     "named_metric",
+    "named_metrics",
     "policy",
     "print_json",
     "say",
@@ -68,6 +69,7 @@ __all__ = [
 ]
 
 _Answered = TypeVar("_Answered", bound="Told")
+_Said = TypeVar("_Said")
 
 
 def declare_table(parser: argparse.ArgumentParser, *, optional: bool = False, judges: bool = True) -> None:
@@ -110,7 +112,18 @@ def labels(option: str, texts: Iterable[str]) -> dict[str, str]:
     for name, sign, _ in pairs:
         if not sign:
             raise UsageError(f"{option} needs COLUMN=LABEL", found=name)
-    return {name: label for name, _, label in pairs}
+    return _each_once(option, ((name, label) for name, _, label in pairs))
+
+
+def _each_once(option: str, pairs: Iterable[tuple[str, _Said]]) -> dict[str, _Said]:
+    """What is said of each name; an error where two things are: nobody knows which of them is meant."""
+    said: dict[str, _Said] = {}
+    for name, value in pairs:
+        if said.setdefault(name, value) != value:
+            raise UsageError(
+                f"{option} says two things of {name!r}", found=f"{said[name]!r} and {value!r}", hint="one of them"
+            )
+    return said
 
 
 _OPTIONS: Final = {
@@ -196,7 +209,7 @@ def study_of(commands: Sequence[Sequence[str]], options: argparse.Namespace) -> 
         repeats=1 if repeats is None else repeats,
         take_seeds=bool(options.take_seeds),
         environment=environment,
-        metrics=dict(map(_metric, options.metrics or [])),
+        metrics={name: {"direction": way} if way else {} for name, way in named_metrics(options).items()},
         sources={"patterns": options.patterns or [], "files": options.files or []},
         policy=policy(options),
         folder=Path.cwd(),
@@ -205,9 +218,8 @@ def study_of(commands: Sequence[Sequence[str]], options: argparse.Namespace) -> 
 
 def policy(options: argparse.Namespace) -> dict[str, Any]:
     """How runs are carried out, as far as the command line says it."""
-    limit = getattr(options, "time_limit", None)
     chosen = {
-        "time_limit": float(limit) if limit and limit.replace(".", "", 1).isdigit() else limit,
+        "time_limit": getattr(options, "time_limit", None),
         "retries": getattr(options, "retries", None),
         "on_failure": "fail-fast" if getattr(options, "fail_fast", False) else None,
         "isolate": getattr(options, "isolate", False) or None,
@@ -245,9 +257,9 @@ def named_metric(text: str) -> tuple[str, str]:
     return name, direction
 
 
-def _metric(text: str) -> tuple[str, dict[str, str]]:
-    name, direction = named_metric(text)
-    return name, {"direction": direction} if direction else {}
+def named_metrics(options: argparse.Namespace) -> dict[str, str]:
+    """The metrics that `--metric` names, which may be repeated, each with its direction, or ""."""
+    return _each_once("--metric", map(named_metric, options.metrics or []))
 
 
 _PARTS_AT_ONCE: Final = 4096

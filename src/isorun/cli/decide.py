@@ -127,7 +127,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _budget(text: str) -> int | list[int]:
     """A number of runs a side, or several: the stages of a plan, declared before its first look."""
-    numbers = [int(part) for part in text.split(",") if part.strip().isdigit()]
+    numbers = [int(part) for part in text.split(",") if part.strip().isdecimal()]
     if len(numbers) != text.count(",") + 1 or (len(numbers) > 1 and 0 in numbers):
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither a number of runs nor several with commas: 30, or 30,60,120"

@@ -59,7 +59,7 @@ def execute(options: argparse.Namespace) -> int:
         approach=options.approach,
         seed=options.seed,
         ignore=options.ignore,
-        metrics=dict(map(cli.named_metric, options.metrics or [])),
+        metrics=cli.named_metrics(options),
         update=options.update,
         python=options.python or "",
         progress=cli.tell,

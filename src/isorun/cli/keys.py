@@ -28,7 +28,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
     parser.add_argument("action", nargs="?", default="list", choices=tuple(_ACTIONS), help="what to do (default: list)")
     parser.add_argument("words", nargs="*", metavar="NAME", help="trust: a name, and the key or a file; forget: a name")
-    parser.add_argument("--out", metavar="FILE", help="new: the file of the private key")
+    parser.add_argument("-o", "--output", metavar="FILE", help="new: the file of the private key")
     cli.declare_json(parser)
 
 
@@ -44,7 +44,7 @@ def execute(options: argparse.Namespace) -> int:
             hint=needed.get(options.action, f"isorun keys {options.action}"),
         )
     if options.action == "new":
-        path, made = keys.new_key(Path(options.out) if options.out else None)
+        path, made = keys.new_key(Path(options.output) if options.output else None)
         return _tell(options, [made], f"{path}: a new key; whoever has this file signs as you")
     if options.action == "show":
         own = keys.default_key()

@@ -141,7 +141,12 @@ def command_module(name: str) -> ModuleType:
 def _dispatch(words: list[str]) -> int:
     if words and words[0] in COMMANDS:
         command = command_module(words[0])
-        parser = _Parser(prog=f"isorun {words[0]}", description=command.__doc__, formatter_class=_Formatter)
+        parser = _Parser(
+            prog=f"isorun {words[0]}",
+            description=command.__doc__,
+            formatter_class=_Formatter,
+            allow_abbrev=False,  # `--n 16` would be `--name 16`, and no error
+        )
         command.declare(parser)
         options = _parse(parser, words[1:])
         with waiting(words[0]) if words[0] in _COMPUTATIONS else nullcontext():
@@ -172,6 +177,8 @@ def _refuse_command(words: list[str]) -> NoReturn:
 
 def _parse(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
     """The options, and in `command` whatever stands behind the first `--`, untouched."""
+    for action in parser._actions:  # noqa: SLF001 - as below
+        action.required = action.required and action.nargs != "*"  # or it is asked for where another word is missing
     end = words.index("--") if "--" in words else len(words)
     options = parser.parse_intermixed_args(words[:end])  # an option may stand between names: describe --latex RUN
     _refuse_empty(parser, options)
@@ -248,7 +255,7 @@ class _Parser(argparse.ArgumentParser):
     def _meant(self, words: Sequence[str]) -> str:
         """The option that is nearest to the first one that is not known; empty where none is near."""
         given = next((word.partition("=")[0] for word in words if word.startswith("--")), "")
-        options = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+        options = [name for action in self._actions for name in action.option_strings]
         import difflib
 
         bare = {name.lstrip("-"): name for name in options}  # dashes would make all of them alike
@@ -271,6 +278,12 @@ def _refused(error: OSError) -> IsorunError:
             "the folder that this was started in does not exist any more",
             found=f"nothing at {os.environ.get('PWD', 'its place')}",
             hint="cd to a folder that is there, then run the same command again",
+        )
+    if isinstance(error, PermissionError) and error.filename:
+        return IsorunError(
+            f"{error.filename} may not be used by you",
+            found=error.strerror or str(error),
+            hint="ls -ld shows who may; the owner of a store lets a group in with isorun store share",
         )
     where = f" for {error.filename}" if error.filename else ""
     return IsorunError(

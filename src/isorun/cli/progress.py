@@ -175,7 +175,7 @@ def _epochs_asked_for(cell: Cell) -> float | None:
             value = found[1] or following
             asked = _CONFIG.fullmatch(value)
             given = cell.config_values.get(asked[1]) if asked else value
-            return float(str(given)) if str(given).isdigit() else None
+            return float(str(given)) if str(given).isdecimal() else None
     return None
 
 

@@ -28,7 +28,7 @@ __all__ = ["declare", "execute"]
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
     parser.add_argument("package", metavar="registry:NAME@VERSION", help="what is wanted: a name, or an address")
-    parser.add_argument("-o", "--out", metavar="FILE", help="where it goes (default: NAME-VERSION.isorun)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="where it goes (default: NAME-VERSION.isorun)")
     cli.declare_registry(parser)
     cli.declare_json(parser)
 
@@ -41,8 +41,8 @@ def execute(options: argparse.Namespace) -> int:
 
     client = Client(chosen_registry(options.registry))
     offered = client.offered(parse_wanted(options.package))
-    target = Path(options.out or f"{offered.name.name}-{offered.version}.isorun")
-    if target.exists() and not options.out:
+    target = Path(options.output or f"{offered.name.name}-{offered.version}.isorun")
+    if target.exists() and not options.output:
         raise InputError(f"there is a file {target} already", hint=f"isorun pull {options.package} -o FILE")
     _copy(client.pull(offered, observer=cli.tell), target)
     if options.json:

@@ -75,7 +75,9 @@ def execute(options: argparse.Namespace) -> int:
     if options.action == "redact":
         return _redact(folder, options)
     if options.names or options.value is not None or options.value_from_env or options.dry_run:
-        raise UsageError(f"variables and values are of no use to {options.action}", hint="isorun store redact NAME")
+        meant = "--group NAME" if options.action == "share" else "--store FOLDER"
+        what = f"names, variables and values are of no use to {options.action}"
+        raise UsageError(what, hint=f"isorun store {options.action} {meant}, or isorun store redact NAME")
     if options.action == "verify":
         return _tell_findings(checking.verify(folder), options)
     if options.action == "repair":

@@ -91,8 +91,7 @@ def _idle_seconds(options: argparse.Namespace) -> float:
         raise UsageError("--watch waits until it is stopped, and --idle for so long", allowed="one of them")
     if options.watch or not options.idle:
         return math.inf if options.watch else 0.0
-    text = options.idle
-    return as_duration(float(text) if text.replace(".", "", 1).isdigit() else text, "--idle") or 0.0
+    return as_duration(options.idle, "--idle") or 0.0
 
 
 def _headline(taken: TakenCells) -> str:

@@ -63,6 +63,7 @@ _LONGEST_TOKEN: Final = 200
 _MOST_FORMS: Final = 8
 _PLACE: Final = re.compile(r"\{(\w+)(?::\w+)?\}")
 _UNFIT: Final = re.compile(r"[\x00-\x1f\x7f\\]|(?:^|/)\.{1,2}(?:/|$)|//")
+_USUAL_PORT: Final = re.compile(r"^(http://[^/]*):80$|^(https://[^/]*):443$")
 _ENCODED: Final = re.compile(rb"%(?:2f|5c|00|2e%2e|0[0-9a-f]|1[0-9a-f]|7f)", re.IGNORECASE)
 _VIEWER, _FAILED = "isorun.viewer", "isorun.failed"
 
@@ -76,11 +77,10 @@ class Reached:
 
     @classmethod
     def at(cls, addresses: Iterable[str]) -> Reached:
-        """By these addresses, such as http://127.0.0.1:8008."""
-        origins = frozenset(address.rstrip("/").lower() for address in addresses)
-        hosts = {origin.partition("://")[2] for origin in origins}
-        hosts |= {origin.partition("://")[2].removesuffix(":80") for origin in origins if origin.startswith("http://")}
-        return cls(frozenset(hosts), origins)
+        """By these addresses, such as http://127.0.0.1:8008. Nobody sends the usual port, but whoever typed it."""
+        named = [address.rstrip("/").lower() for address in addresses]
+        origins = [_USUAL_PORT.sub(r"\1\2", address) for address in named]
+        return cls(frozenset(one.partition("://")[2] for one in (*named, *origins)), frozenset(origins))
 
     @property
     def secure(self) -> bool:

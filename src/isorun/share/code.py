@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from isorun.analysis.evidence.provenance import files_of
-from isorun.errors import without_passwords
+from isorun.errors import InputError, known_names, without_passwords
 from isorun.study.code import git, repository_of
 from isorun.study.records import RunRecord, canonical_json
 from isorun.worker.redaction import without_secrets
@@ -33,12 +33,16 @@ _MOST_FILES: Final = 2_000
 
 @dataclass(slots=True)
 class Code:
-    """What a package says of the code. contents: members and what they hold. left_out: what stays out, and why."""
+    """What a package says of the code. contents: members and what they hold. left_out: what stays out, and why.
+
+    paths: all files that were looked at.
+    """
 
     versions: list[dict[str, Any]] = field(default_factory=list)
     files: list[dict[str, str]] = field(default_factory=list)
     left_out: list[dict[str, str]] = field(default_factory=list)
     contents: dict[str, bytes] = field(default_factory=dict)
+    paths: set[str] = field(default_factory=set)
 
     def to_json(self) -> dict[str, Any]:
         """The member `code.json`."""
@@ -61,7 +65,7 @@ def code_for_package(
 
     snapshot: also the files that a commit has, so that nobody needs its repository.
     """
-    code, trusted = Code(), frozenset(allowed)
+    code, trusted = Code(), frozenset(PurePosixPath(path).as_posix() for path in allowed)
     texts = [(canonical_json(record.code), record.code) for record in records if record.code]
     counted, documents = Counter(text for text, _ in texts), dict(texts)
     repository = repository_of(folder) if any(item.get("commit") for item in documents.values()) else None
@@ -75,6 +79,7 @@ def code_for_package(
         told = all("difference" in item or not item.get("dirty") for item in code.versions)
         tracked = _tracked(folder) if repository and told and not snapshot else frozenset()
         _add_files(code, records, folder, tracked, trusted)
+        _refuse_unknown(trusted, code)
     return code
 
 
@@ -100,6 +105,7 @@ def _add_difference(
     diff = git(repository, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", "--no-color").stdout
     kept = []
     for path, part in _by_file(diff):
+        code.paths.add(path)
         if path not in trusted and (lines := _secret_lines(part)):
             code.leave_out(f"difference of {path}", _looks_secret(lines))
         else:
@@ -139,7 +145,9 @@ def _add_files(
     code: Code, records: Sequence[RunRecord], folder: Path, tracked: frozenset[str], trusted: frozenset[str]
 ) -> None:
     """The files that the runs were made of and that no commit has, as they were then."""
-    wanted = sorted({item for record in records for item in files_of(record) if item[0] not in tracked})
+    read = {item for record in records for item in files_of(record)}
+    code.paths.update(path for path, _ in read)
+    wanted = sorted(item for item in read if item[0] not in tracked)
     sources = [(path, digest) for path, digest in wanted if PurePosixPath(path).suffix in _SUFFIXES]
     for path, digest in sources[:_MOST_FILES]:
         content = _content(folder, path)
@@ -155,6 +163,17 @@ def _add_files(
             code.files.append({"path": path, "sha256": digest, "member": member})
     if len(sources) > _MOST_FILES:
         code.leave_out(f"{len(sources) - _MOST_FILES:,} more files", f"a package has at most {_MOST_FILES:,}")
+
+
+def _refuse_unknown(trusted: frozenset[str], code: Code) -> None:
+    """A mistyped path would stay out, and one of data never goes in: nobody is left to believe that it did."""
+    for path in sorted(trusted - code.paths):
+        left_out = [item["path"].removeprefix("difference of ") for item in code.left_out]
+        raise InputError(
+            f"no file of the code of these runs is called {path}, so that it could be let in",
+            found=f"left out: {known_names(path, left_out)}",
+            hint="isorun pack --dry-run lists what is in it and what stays out; data are not in a package",
+        )
 
 
 def _content(folder: Path, path: str) -> bytes | str:

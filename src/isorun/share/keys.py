@@ -64,7 +64,7 @@ def new_key(path: Path | None = None) -> tuple[Path, PublicKey]:
     try:
         write_private(target, made.private_bytes(*form))
     except FileExistsError:
-        hint = "--out FILE names another; a key that is lost cannot be made again"
+        hint = "--output FILE names another; a key that is lost cannot be made again"
         raise InputError(f"there is a key already: {target}", hint=hint) from None
     except OSError as error:
         raise InputError(f"the key {target} cannot be written", found=error.strerror or str(error)) from None

@@ -39,10 +39,6 @@ __all__ = [
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(?:\..*)?", re.IGNORECASE)
 _OF_GIT: Final = re.compile(r"\.git|git~\d+|\.gitmodules", re.IGNORECASE)
-_IGNORED: Final = dict.fromkeys(
-    [0x200C, 0x200D, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF]
-)
-"""What some file systems leave out of names: with one of these between its letters, `.git` is still `.git` there."""
 _MODES: Final = re.compile(
     rb"^(?:(?:new file|deleted file|new|old) mode ([^\r\n]*)|index \S+ ([^\r\n]*))\r?$", re.MULTILINE
 )
@@ -77,15 +73,18 @@ class _Version:
 
 
 def checked_path(path: Any) -> PurePosixPath:
-    """A path of a package, as it may be written to below a folder; PackageError for every other."""
+    """A path of a package, as it may be written to below a folder; PackageError for every other.
+
+    Letters that cannot be printed are in none: some file systems leave them out, so that `.git` would be `.git` there
+    with one between its letters.
+    """
     if not isinstance(path, str) or not path or len(path) > _LONGEST or "\\" in path or not path.isprintable():
         raise _no_path(path, "no plain text")
     parts = path.split("/")
     if len(parts) > _MOST_PARTS or any(part in {"", ".", ".."} for part in parts):
         raise _no_path(path, "it is absolute, leads upwards, or has an empty part")
     for part in parts:
-        plain = part.translate(_IGNORED)
-        if _OF_GIT.fullmatch(plain.rstrip(" .")) or plain != part:
+        if _OF_GIT.fullmatch(part.rstrip(" .")):
             raise _no_path(path, "that is git's own")
         if _DEVICE.fullmatch(part.rstrip(" .")) or part[-1] in " ." or ":" in part:
             raise _no_path(path, "that is a device, or another file, on some systems")

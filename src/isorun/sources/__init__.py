@@ -31,6 +31,17 @@ if TYPE_CHECKING:
     from isorun.sources.lines import LineMetrics
 
 __all__ = [
+    "EVENTS",
+    "FORMS",
+    "LOG",
+    "MLFLOW",
+    "NOTEBOOK",
+    "OBJECT",
+    "OBJECTS",
+    "SQLITE",
+    "TABLE",
+    "TEXT",
+    "WANDB",
     "AbstractSource",
     "Found",
     "PrintedJobs",
@@ -405,10 +416,20 @@ _MOST_OF_A_FOLDER: Final = 4_000
 _MOST_WRITTEN: Final = 300
 _MOST_WRITTEN_OF_A_FOLDER: Final = 40
 _DEEPEST: Final = 10
-_MAY_HOLD_METRICS: Final = (
-    ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".log", ".txt", ".ipynb", ".wandb", ".db", ".sqlite", ".sqlite3",
-    "-wal",
-)  # fmt: skip
+TABLE, OBJECT, OBJECTS, LOG, TEXT = "CSV", "JSON", "JSON lines", "log", "text"
+EVENTS, MLFLOW, WANDB, SQLITE, NOTEBOOK = "TensorBoard", "MLflow", "W&B", "SQLite", "notebook"
+FORMS: Final = {
+    **dict.fromkeys((".csv", ".tsv"), TABLE),
+    **dict.fromkeys((".jsonl", ".ndjson"), OBJECTS),
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), SQLITE),
+    ".json": OBJECT,
+    ".log": LOG,
+    ".txt": TEXT,
+    ".wandb": WANDB,
+    ".ipynb": NOTEBOOK,
+}
+"""What files are read as, by the ends of their names."""
+_MAY_HOLD_METRICS: Final = (*FORMS, "-wal")
 _OF_MLFLOW: Final = re.compile(r"/[0-9a-f]{32}/metrics(?:/|$)")
 _OTHERS_FOLDERS: Final = frozenset(["node_modules", "site-packages", "__pycache__"])
 _OF_A_STORE: Final = "claims.lock"
@@ -421,7 +442,7 @@ def is_fresh(modified: float, since: float) -> bool:
 
 def may_hold_metrics(name: str) -> bool:
     """Whether a file may, by its name: what is none of these is not opened, model files above all."""
-    return name.endswith(_MAY_HOLD_METRICS) or "tfevents" in name
+    return name.lower().endswith(_MAY_HOLD_METRICS) or "tfevents" in name
 
 
 def files_written(folder: Path, since: float, leave_out: Path | None = None) -> list[Path]:

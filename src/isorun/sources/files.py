@@ -19,22 +19,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from isorun.sources import AbstractSource, Found, is_fresh, merged
+from isorun.sources import (
+    EVENTS,
+    FORMS,
+    MLFLOW,
+    NOTEBOOK,
+    OBJECTS,
+    SQLITE,
+    TABLE,
+    TEXT,
+    WANDB,
+    AbstractSource,
+    Found,
+    is_fresh,
+    merged,
+)
 from isorun.sources.objects import EPOCH_KEYS, STEP_KEYS, flattened, number_in
 from isorun.sources.rows import UNCLEAR_COMMA, has_unclear_comma, is_metric, read_number
 from isorun.study.records import Note, Series
 
 __all__ = [
-    "EVENTS",
     "LARGEST_FILE",
-    "LOG",
-    "MLFLOW",
     "MOST_ROWS",
-    "OBJECTS",
-    "SQLITE",
-    "TABLE",
-    "TEXT",
-    "WANDB",
     "Columns",
     "DataFiles",
     "EventFiles",
@@ -134,17 +140,6 @@ def reader_of(path: Path) -> Reader | None:
     return readers[form]
 
 
-TABLE, OBJECT, OBJECTS, LOG, TEXT = "CSV", "JSON", "JSON lines", "log", "text"
-EVENTS, MLFLOW, WANDB, SQLITE, NOTEBOOK = "TensorBoard", "MLflow", "W&B", "SQLite", "notebook"
-_FORMS = {
-    **dict.fromkeys((".csv", ".tsv"), TABLE),
-    **dict.fromkeys((".jsonl", ".ndjson"), OBJECTS),
-    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), SQLITE),
-    ".json": OBJECT,
-    ".log": LOG,
-    ".wandb": WANDB,
-    ".ipynb": NOTEBOOK,
-}
 _MLFLOW_METRIC = re.compile(r"/[0-9a-f]{32}/metrics/")
 
 
@@ -152,7 +147,7 @@ def file_form(path: Path) -> str:
     """What a file is read as, by its name; a text of which nothing is known where that does not say."""
     if "tfevents" in path.name:
         return EVENTS
-    return MLFLOW if _MLFLOW_METRIC.search(path.as_posix()) else _FORMS.get(path.suffix.lower(), TEXT)
+    return MLFLOW if _MLFLOW_METRIC.search(path.as_posix()) else FORMS.get(path.suffix.lower(), TEXT)
 
 
 def _read_folders(pattern: str, folder: Path, since: float) -> Found:

@@ -19,23 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from isorun.errors import said_by
-from isorun.sources import Found, is_plain_file, merged
-from isorun.sources.files import (
-    EVENTS,
-    LOG,
-    MLFLOW,
-    OBJECTS,
-    SQLITE,
-    TABLE,
-    TEXT,
-    WANDB,
-    FileRead,
-    begins_again,
-    counts,
-    file_form,
-    read_data_text,
-    reader_of,
-)
+from isorun.sources import EVENTS, LOG, MLFLOW, OBJECTS, SQLITE, TABLE, TEXT, WANDB, Found, is_plain_file, merged
+from isorun.sources.files import FileRead, begins_again, counts, file_form, read_data_text, reader_of
 from isorun.sources.rows import is_metric, is_never
 from isorun.sources.settings import is_an_aim
 from isorun.study.records import Note, Series
@@ -155,7 +140,7 @@ def _units(paths: Iterable[Path]) -> dict[str, list[Path]]:
         if _SETTINGS.fullmatch(path.stem) or not is_plain_file(path):
             continue
         of_mlflow = _MLFLOW_RUN.match(path.as_posix())
-        name = of_mlflow["run"] if of_mlflow else str(path.parent) if "tfevents" in path.name else str(path)
+        name = of_mlflow["run"] if of_mlflow else str(path.parent) if file_form(path) == EVENTS else str(path)
         units.setdefault(name, []).append(path)
     return units
 
@@ -244,6 +229,9 @@ def _named_well(found: Found, *, sure: bool) -> Found:
     notes = [
         Note("files.left-out", f"left out: {name}: its steps begin again ({found.origins[name]})") for name in again[:3]
     ]
+    if len(found.series) > _MOST_NAMES:
+        message = f"left out: all but the first {_MOST_NAMES:,} of {len(found.series):,} names"
+        notes.append(Note("files.left-out", f"{message} ({next(iter(found.origins.values()), '')})"))
     return replace(found.only(kept), notes=(*found.notes, *notes))
 
 
@@ -291,7 +279,7 @@ def _pattern(path: Path, run: Looked) -> str:
     if path.is_absolute() and shown.startswith("/"):
         return shown
     folder, _, name = shown.rpartition("/")
-    name = re.sub(r"tfevents.*", "tfevents*", name) if "tfevents" in name else _LONG_NUMBER.sub("*", name)
+    name = re.sub(r"tfevents.*", "tfevents*", name) if file_form(path) == EVENTS else _LONG_NUMBER.sub("*", name)
     start, folder = ("{run_dir}/", folder[9:].lstrip("/")) if folder.startswith("{run_dir}") else ("", folder)
     folder = _NUMBERED.sub("*", folder)
     return f"{start}{folder}/{name}" if folder else f"{start}{name}"

@@ -157,13 +157,13 @@ def as_one_of(value: Any, where: str, allowed: tuple[str, ...]) -> str:
 
 
 def as_duration(value: Any, where: str) -> float | None:
-    """A duration in seconds: "90s", "10m", "2h", "1d", or a number."""
+    """A duration in seconds: "90s", "10m", "2h", "1d", or a number, which a command line gives as a text."""
     if value is None:
         return None
     if isinstance(value, str):
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)", value.strip())
+        match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(s|m|h|d|)", value.strip())
         if match:
-            value = float(match.group(1)) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match.group(2)]
+            value = float(match.group(1)) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match.group(2)]
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= _LONGEST_SECONDS:
         return float(value)
     allowed = '"90s", "10m", "2h", or seconds; at most 3650d'

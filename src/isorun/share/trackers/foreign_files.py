@@ -67,8 +67,11 @@ def has_tables(database: sqlite3.Connection, wanted: Iterable[str], shown: str, 
 
 
 def plain_files(folder: Path) -> Iterator[Path]:
-    """Every plain file below the folder, in order; links are not followed, so that none leads out of it."""
-    for place, folders, names in os.walk(folder, followlinks=False):
+    """Every plain file below the folder, in order; links are not followed, so that none leads out of it.
+
+    A folder that may not be looked into is an InputError: runs or values that lie in it would be missing in silence.
+    """
+    for place, folders, names in os.walk(folder, followlinks=False, onerror=_refuse_unreadable):
         folders[:] = sorted(name for name in folders if not Path(place, name).is_symlink())
         for name in sorted(names):
             path = Path(place, name)
@@ -77,6 +80,16 @@ def plain_files(folder: Path) -> Iterator[Path]:
                     yield path
             except OSError:
                 continue
+
+
+def _refuse_unreadable(error: OSError) -> None:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return
+    raise InputError(
+        f"the folder {shown_where(str(error.filename))} cannot be read",
+        found=error.strerror or str(error),
+        hint="the right to read it, or a folder beside it alone as what is imported",
+    )
 
 
 def small_text(path: Path, longest: int = 1 << 26) -> str:

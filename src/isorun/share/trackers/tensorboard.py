@@ -60,6 +60,8 @@ class TensorBoard(AbstractTracker):
                 found=f"no file with {_EVENTS!r} in its name",
                 allowed=self.where_hint,
             )
+        if top.is_file() and _EVENTS not in top.name:
+            _refuse_other_file(top)
         root = top.parent if top.is_file() else top
         folders = _by_run(files, root)
         names = {_shown(folder, root): _shown(folder, root) for folder in folders}
@@ -74,6 +76,20 @@ class TensorBoard(AbstractTracker):
                 yield reading.run()
         if silent:
             self.notes.append(f"TensorBoard does not tell how runs end: {silent} that may go on count as finished")
+
+
+def _refuse_other_file(path: Path) -> None:
+    """A file that is named may have any name; one without a single event would become a run that nobody made."""
+    found = "no record in it"
+    try:
+        with path.open("rb") as file:
+            if next(event_files.records(file), None) is not None:
+                return
+    except TornRecord as error:
+        found = str(error)
+    except OSError as error:
+        found = error.strerror or str(error)
+    raise InputError(f"{path} is no event file", found=found, allowed=TensorBoard.where_hint)
 
 
 def _shown(folder: Path, root: Path) -> str:
