@@ -115,7 +115,7 @@ def test_what_is_no_document_or_the_second_of_its_name_is_refused(tmp_path, line
     text = b"".join(jcs(line) + b"\n" for line in lines)
     path = tmp_path / "p.isorun"
     path.write_bytes(sealed(honest()[0] | {DOCUMENTS: bz2.compress(text)}))
-    with open_package(path) as package, pytest.raises(PackageError, match="no document, or the second of its name"):
+    with open_package(path) as package, pytest.raises(PackageError, match="no plan and no search, or the second"):
         package.documents()
 
 

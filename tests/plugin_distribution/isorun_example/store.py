@@ -20,6 +20,7 @@ from isorun.store import (
     KnownAttempt,
     is_known,
     open_envelope,
+    refuse_name,
     sealed,
     stored_form,
 )
@@ -158,6 +159,7 @@ class ShelfDocuments(AbstractDocuments):
         return self._read().get(name, {}).get("document")
 
     def write(self, name, document):
+        refuse_name(name)
         self.folder.mkdir(exist_ok=True)
         number = max([0, *(kept["number"] for kept in self._read().values())]) + 1
         _write(Path(self.place(name)), json.dumps({"number": number, "document": document}).encode())
