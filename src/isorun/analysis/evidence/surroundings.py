@@ -172,7 +172,7 @@ def threads(inside: Mapping[str, Any]) -> dict[str, str]:
 
 
 def seed_words(record: RunRecord) -> str:
-    """The seed that isorun gave, those of the training, and those that only its source has: they may never have been."""
+    """The seed that isorun gave, those of the training, and those that only its source has: it may not have run."""
     left = [item for item in record.seeded if not item.replaced]
     own = dict.fromkeys(item.shown for item in left if item.was_seen)
     read = dict.fromkeys(item.shown for item in left if not item.was_seen and item.shown not in own)
