@@ -73,6 +73,8 @@ RICH = """\
 ZeroDivisionError: division by zero
 """
 
+RICH_IN_COLOURS = RICH.replace("Traceback (", "\x1b[31mTraceback \x1b[0m\x1b[1;31m(").replace("│", "\x1b[31m│\x1b[0m")
+
 LOGURU = """\
 Traceback (most recent call last):
 
@@ -83,7 +85,9 @@ ValueError: no
 """
 
 
-@pytest.mark.parametrize("traceback", [PYTHON, IN_COLOURS, GROUP, OF_A_PROCESS, NOTEBOOK, RICH, LOGURU])
+@pytest.mark.parametrize(
+    "traceback", [PYTHON, IN_COLOURS, GROUP, OF_A_PROCESS, NOTEBOOK, RICH, RICH_IN_COLOURS, LOGURU]
+)
 def test_a_metric_in_source_that_a_traceback_shows_is_not_read(traceback):
     found = scan_text(f"epoch 1 val_acc: 0.7\n{traceback}epoch 2 val_acc: 0.8\n")
     assert {name: series.values.tolist() for name, series in found.series.items()} == {"val_acc": [0.7, 0.8]}

@@ -101,7 +101,7 @@ def is_text(line: str) -> bool:
 
 def may_begin_a_traceback(line: str) -> bool:
     """Whether a line may be a frame or the head of a traceback; cheap, since it is asked for every line."""
-    return ", line " in line or TRACEBACK in line
+    return ", line " in line or "Traceback" in line  # between its words may be colours
 
 
 def message_of(line: str) -> str:
