@@ -58,6 +58,14 @@ def test_what_was_asked_for_and_seeds_of_the_training_are_told():
     assert said.endswith("seed 1, the training's own seeds: random.seed(3).")
 
 
+def test_a_seed_that_only_the_source_has_is_told_as_such():
+    read = Seeded("random.Random (in source)", "5", "train.py:7")
+    said = described(seeded=(Seeded("random.seed", "3", "train.py:1"), read)).sentence
+    assert "the training's own seeds: random.seed(3), in its source, where nothing tells whether they ran:" in said
+    assert "random.Random(5)" in said
+    assert "the training's own seeds" not in described(seeded=(read,)).sentence
+
+
 @pytest.mark.parametrize(
     ("code", "expected", "told"),
     [

@@ -77,6 +77,8 @@ def test_a_seed_says_whether_it_was_seen_and_whom_it_reached():
         for call in ("torch.manual_seed", "torch.Generator.manual_seed", "numpy.random.default_rng (in source)")
     )
     assert [item.sets_global for item in (seen, built, read)] == [True, False, False]
+    assert [item.was_seen for item in (seen, built, read)] == [True, True, False]
+    assert [item.shown for item in (seen, read)] == ["torch.manual_seed(0)", "numpy.random.default_rng(0)"]
 
 
 def test_what_an_older_record_did_not_have_is_read_as_its_default():

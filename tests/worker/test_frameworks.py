@@ -157,7 +157,7 @@ def test_the_registry_needs_nothing_beyond_the_standard_library():
 @pytest.mark.parametrize(
     ("code", "told"),
     [
-        ("import torch; torch.nn.Linear(2, 2)(torch.ones(2))", ["torch: no optimizer made a step"]),
+        ("import torch; torch.nn.Linear(2, 2)(torch.ones(2))", ["torch: no optimizer made a step in this process"]),
         (
             "import sklearn.base",
             ["sklearn: no estimator of its own was fitted in this process; isorun.digest does any"],
@@ -171,6 +171,28 @@ def test_a_run_without_a_digest_says_why(train, code, told):
     assert trained.returncode == 0, trained.stderr
     notes = [note["message"] for note in trained.of_kind("note") if note["code"] == "no-digest"]
     assert [note.partition(",")[0].partition(" or ")[0] for note in notes] == told
+
+
+IN_A_CHILD = """
+import multiprocessing, torch
+def work():
+    model = torch.nn.Linear(2, 1)
+    model(torch.ones(2)).backward()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+child = multiprocessing.get_context("fork").Process(target=work)
+child.start()
+child.join()
+"""
+
+
+@pytest.mark.long
+def test_a_run_whose_forked_child_trains_says_what_was_not_looked_at(train):
+    trained = train("-c", IN_A_CHILD)
+    assert trained.returncode == 0, trained.stderr
+    notes = [note["message"] for note in trained.of_kind("note") if note["code"] == "no-digest"]
+    assert len(notes) == 1
+    assert notes[0].startswith("torch: no optimizer made a step in this process, ")
+    assert notes[0].endswith("; it forked others, and what these trained is not digested")
 
 
 BY_HAND = """

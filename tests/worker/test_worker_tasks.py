@@ -44,6 +44,43 @@ def test_a_task_draws_the_same_whichever_process_has_it(train, tmp_path):
     assert 2 <= len(runs[0].run.others) <= 8
 
 
+def test_a_process_draws_the_same_however_many_processes_pools_had_before_it(train, tmp_path):
+    code = """
+import multiprocessing as mp, random, sys
+from concurrent.futures import ProcessPoolExecutor
+import numpy as np
+def drawn(_=0):
+    return random.random(), np.random.rand(), np.random.default_rng().random()
+def nested(told):
+    process = context.Process(target=tell, args=(told,))
+    process.start()
+    process.join()
+def tell(told):
+    told.put(drawn())
+def begin():
+    print("initializer", drawn(), flush=True)
+context = mp.get_context("fork")
+if sys.argv[1] != "none":
+    with context.Pool(int(sys.argv[1]), begin, maxtasksperchild=1) as pool:
+        pool.map(drawn, range(4), chunksize=1)
+    with ProcessPoolExecutor(int(sys.argv[1]), context) as pool:
+        list(pool.map(drawn, range(4)))
+told = context.SimpleQueue()
+for target in (tell, tell, nested):
+    process = context.Process(target=target, args=(told,))
+    process.start()
+    print("process", told.get(), flush=True)
+    process.join()
+"""
+    (tmp_path / "train.py").write_text(code)
+    runs = [train("train.py", workers, level="fixed-seed", seed=3) for workers in ("none", "1", "3")]
+    assert [run.returncode for run in runs] == [0, 0, 0], runs[-1].stderr
+    told = [[line for line in run.stdout.splitlines() if line.startswith("process")] for run in runs]
+    assert told[0] == told[1] == told[2]
+    numbers = [word for line in runs[2].stdout.splitlines() for word in line.strip(")").split("(")[1].split(", ")]
+    assert len(set(numbers)) == len(numbers), "a process of a pool draws what no other does"
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_process_that_logs_tells_its_generators_beside_what_it_logs(train, tmp_path, method):
     code = f"""

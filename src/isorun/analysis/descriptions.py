@@ -235,11 +235,12 @@ def _level(record: RunRecord, inside: Mapping[str, Any]) -> CheckedItem:
 
 
 def _seed_item(record: RunRecord) -> CheckedItem:
-    own = any(not item.replaced for item in record.seeded)
+    own = [item for item in record.seeded if not item.replaced]
+    step = "isorun run --level fixed-seed"
     if record.cell.level is Level.DEFAULT and not own:
-        return CheckedItem(
-            "seeds", MISSING, "none was fixed: this run cannot be made again", "isorun run --level fixed-seed"
-        )
+        return CheckedItem("seeds", MISSING, "none was fixed: this run cannot be made again", step)
+    if record.cell.level is Level.DEFAULT and not any(item.was_seen for item in own):
+        return CheckedItem("seeds", IN_PART, seed_words(record), step)
     return CheckedItem("seeds", RECORDED, seed_words(record))
 
 

@@ -26,6 +26,7 @@ from isorun.sources.messages import (
     class_named_alone,
     ends_a_part,
     is_text,
+    may_begin_a_traceback,
     message_of,
     number_in_front,
     plain,
@@ -65,6 +66,7 @@ from isorun.study.records import Note
 if TYPE_CHECKING:
     from isorun.sources.objects import Objects, ResultBlocks
     from isorun.sources.patterns import Patterns
+    from isorun.sources.tracebacks import Tracebacks
 
 __all__ = [
     "LONGEST_LINE",
@@ -106,6 +108,7 @@ class LineMetrics(AbstractSource):
         self._finds_by_itself = sources.stdout
         self._timeline = Timeline()
         self._tables = Tables()
+        self._tracebacks: Tracebacks | None = None
         self._objects: Objects | None = None
         self._blocks: ResultBlocks | None = None
         self._heading = ""
@@ -129,6 +132,8 @@ class LineMetrics(AbstractSource):
 
     def feed(self, line: str, seconds: float) -> None:
         """Take in one line. seconds: since the run began."""
+        if (self._tracebacks is not None or may_begin_a_traceback(line)) and self._shows_source(line):
+            return
         if self._patterns:
             self._feed_patterns(self._patterns, line, seconds)
         if not self._finds_by_itself:
@@ -141,6 +146,15 @@ class LineMetrics(AbstractSource):
                 return
         self._feed_itself(line, seconds, shape)
         self._look_whether_shapes_hold()
+
+    def _shows_source(self, line: str) -> bool:
+        """Whether a traceback shows source in this line: what stands there was not printed."""
+        from isorun.sources.tracebacks import Tracebacks  # noqa: PLC0415  most trainings end well
+
+        tracebacks = self._tracebacks or Tracebacks()
+        is_source = tracebacks.quotes(line[:LONGEST_LINE])
+        self._tracebacks = tracebacks if tracebacks.open else None
+        return is_source
 
     def _is_of_a_known_shape(self, line: str, shape: bytes, seconds: float) -> bool:
         """Whether a line was read as others of its shape were: several times faster than reading it by itself."""

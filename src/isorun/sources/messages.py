@@ -12,10 +12,12 @@ import re
 from isorun.sources.rows import SPLITS, is_metric
 
 __all__ = [
+    "TRACEBACK",
     "UNREADABLE",
     "class_named_alone",
     "ends_a_part",
     "is_text",
+    "may_begin_a_traceback",
     "message_of",
     "number_in_front",
     "plain",
@@ -26,6 +28,8 @@ __all__ = [
 
 UNREADABLE = "\ufffd"
 """What stands in a text for bytes that were none."""
+TRACEBACK = "Traceback (most recent call last)"
+"""What every traceback has in its first line."""
 
 # Colours and cursor movements, then titles and links (a text up to its end mark), then single characters.
 _CONTROL = re.compile(
@@ -93,6 +97,11 @@ def is_text(line: str) -> bool:
         return True
     controls = sum(character < " " and character not in "\t\b\x1b" for character in line)
     return not controls or (line.count(UNREADABLE) + controls) * _TEXT_PER_NOISE < len(line)
+
+
+def may_begin_a_traceback(line: str) -> bool:
+    """Whether a line may be a frame or the head of a traceback; cheap, since it is asked for every line."""
+    return ", line " in line or "Traceback" in line  # between its words may be colours
 
 
 def message_of(line: str) -> str:

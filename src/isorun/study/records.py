@@ -61,6 +61,7 @@ __all__ = [
 ]
 
 RECORD_VERSION: Final = 2
+_IN_SOURCE: Final = " (in source)"
 _KEYS: Final = {"origins": "sources"}
 """Fields of a record whose key on disk is older than their name."""
 _EMPTY: Final[tuple[Any, ...]] = (None, "", {}, [], ())
@@ -223,6 +224,16 @@ class Seeded:
     value: str
     where: str
     replaced: str = ""
+
+    @property
+    def was_seen(self) -> bool:
+        """Whether the call was seen to be made; else a line of the source has it, and nobody knows whether it ran."""
+        return not self.call.endswith(_IN_SOURCE)
+
+    @property
+    def shown(self) -> str:
+        """The call with its value: what was made, or what a line of the source says."""
+        return f"{self.call[: None if self.was_seen else -len(_IN_SOURCE)]}({self.value})"
 
     @property
     def sets_global(self) -> bool:

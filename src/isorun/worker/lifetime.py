@@ -288,9 +288,11 @@ class Closer:
         told = recorder.digest_names - {INITIAL_WEIGHTS}
         if not recorder.is_main_process or told or recorder.has_noted("no-digest"):
             return
+        # What forked children do is not seen: they may be those that train.
+        others = "; it forked others, and what these trained is not digested" if recorder.forks else ""
         for framework, _ in frameworks.imported():
             if framework.undigested:
-                recorder.note("no-digest", f"{framework.name}: {framework.undigested}")
+                recorder.note("no-digest", f"{framework.name}: {framework.undigested}{others}")
 
     def _record_seeds(self) -> None:
         options = [self._facts[path].option for path in sorted(self._facts, key=lambda path: path != self._script)]

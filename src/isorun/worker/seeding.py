@@ -120,9 +120,10 @@ class SeedTaker:
         self._made: dict[tuple[str, str], int] = {}
         self._answered: dict[tuple[str, Any], int] = {}
         self._own: set[str] = set()
-        self._forks: tuple[int, ...] = ()
+        self._forks: tuple[Any, ...] = ()
+        self._forks_of_pools = 0
         if answers_fresh:
-            os.register_at_fork(after_in_child=self._become_child)
+            os.register_at_fork(after_in_parent=self._count_fork, after_in_child=self._become_child)
 
     def take(self, kind: Kind, call: str, value: Any) -> Any:
         """What to seed with instead of `value`; itself where it is no constant, or the run's own seed."""
@@ -258,9 +259,19 @@ class SeedTaker:
             told = ", ".join(f"{rank} from {replacement(seed, 'process', (rank,))}" for rank in ranks)
             self._recorder.note("process-seeded", f"generators of other ranks start from seeds of their own: {told}")
 
+    def _count_fork(self) -> None:
+        """After a fork, in the parent."""
+        self._forks_of_pools += tasks.makes_worker_of(os.getpid())
+
     def _become_child(self) -> None:
-        """After a fork: the same requests must not give what the parent, or another of its children, gets."""
-        self._forks = (*self._forks, self._recorder.forks)
+        """After a fork: the same requests must not give what the parent, or another of its children, gets.
+
+        Processes of pools have numbers of their own: how many there were must not tell the others apart.
+        """
+        if tasks.makes_worker_of(os.getppid()):
+            self._forks = (*self._forks, "pool", self._forks_of_pools)
+        else:
+            self._forks = (*self._forks, self._recorder.forks - self._forks_of_pools)
         self._made, self._lock = {}, threading.Lock()
 
     def _original(self, value: Any) -> Any:

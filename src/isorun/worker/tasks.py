@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import threading
 from types import ModuleType
 from typing import Any, Callable, Iterable, Iterator, Mapping
@@ -52,6 +53,32 @@ def at_begin(began: Callable[[], None]) -> None:
 def at_pools(noticed: Callable[[str, bool], None]) -> None:
     """Call `noticed` where a pool is made, with what it is called and whether it has threads and no processes."""
     _noticed.append(noticed)
+
+
+def makes_worker_of(process: int) -> bool:
+    """Whether a pool of this process makes one of its own processes now, in this thread or the one it was forked from.
+
+    How many a pool makes may be chance: one is made anew after so many tasks, or where none is idle.
+    """
+    return bool(getattr(_here, "making", 0) == process)
+
+
+def _follow_making(owner: Any, name: str) -> None:
+    """While a method of a pool runs, what is forked is a process of the pool."""
+    found = vars(owner).get(name)
+    if found is None:
+        return
+    original: Callable[..., Any] = getattr(owner, name)
+
+    @functools.wraps(original)
+    def making(*args: Any, **kwargs: Any) -> Any:
+        before, _here.making = getattr(_here, "making", 0), os.getpid()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _here.making = before
+
+    setattr(owner, name, staticmethod(making) if isinstance(found, staticmethod) else making)
 
 
 def _notice(name: str, of_threads: bool) -> None:
@@ -94,12 +121,15 @@ def _follow_queue(module: ModuleType, name: str, key_of: Callable[[Any], tuple[A
 def _follow_pool(module: ModuleType) -> None:
     """`multiprocessing.pool`: a task has the number of its call among those of the process, and its own in the call."""
     _follow_queue(module, "worker", lambda task: ("pool", task[0], task[1]))
+    _follow_making(module.Pool, "_repopulate_pool_static")
     _follow_made(module.Pool)
 
 
 def _follow_executor(module: ModuleType) -> None:
     """`concurrent.futures.process` and loky: work has a number in its pool, which begins at one of the pool's own."""
     _follow_queue(module, "_process_worker", lambda item: ("executor", item.work_id))
+    for making in ("_adjust_process_count", "_spawn_process"):  # older and newer Pythons
+        _follow_making(module.ProcessPoolExecutor, making)
     _follow_made(module.ProcessPoolExecutor)
 
 

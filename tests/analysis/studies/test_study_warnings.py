@@ -64,6 +64,24 @@ def test_a_seed_fixed_by_the_script_makes_default_runs_dependent(study, records)
     assert warning.groups == ("LeNet at level default",)
 
 
+def test_a_seed_that_only_the_source_has_is_not_said_to_have_been_fixed(study, records):
+    seeds = {
+        "line": Seeded("random.Random (in source)", "5", "train.py:7"),
+        "call": Seeded("random.seed", "6", "t.py:8"),
+    }
+    at_default = [record for record in records if record.cell.level is Level.DEFAULT]
+
+    def message(*named):
+        seeded = [replace(record, seeded=tuple(seeds[name] for name in named)) for record in at_default]
+        return warnings_of(study, seeded)["default-not-independent"].message
+
+    read = message("line")
+    assert "may share a part" in read
+    assert "fixes a seed (random.Random(5) at train.py:7), and whether it ran was not seen" in read
+    assert "fixed a seed" not in read
+    assert "8 of 8 runs fixed a seed themselves (random.seed(6) at t.py:8)" in message("line", "call")
+
+
 @pytest.mark.parametrize("name", ["weights.initial", "weights.final"])
 def test_equal_weights_make_default_runs_dependent(study, records, name):
     same = [

@@ -172,7 +172,13 @@ def threads(inside: Mapping[str, Any]) -> dict[str, str]:
 
 
 def seed_words(record: RunRecord) -> str:
-    """The seed that isorun gave, and those of the training."""
-    own = [f"{item.call}({item.value})" for item in record.seeded if not item.replaced]
-    given = f"seed {record.seed_used}" if record.cell.level.fixes_seed else "no seed fixed by isorun"
-    return f"{given}, the training's own seeds: {first_of(dict.fromkeys(own), 3, ', ')}" if own else given
+    """The seed that isorun gave, those of the training, and those that only its source has: it may not have run."""
+    left = [item for item in record.seeded if not item.replaced]
+    own = dict.fromkeys(item.shown for item in left if item.was_seen)
+    read = dict.fromkeys(item.shown for item in left if not item.was_seen and item.shown not in own)
+    words = [f"seed {record.seed_used}" if record.cell.level.fixes_seed else "no seed fixed by isorun"]
+    if own:
+        words.append(f"the training's own seeds: {first_of(own, 3, ', ')}")
+    if read:
+        words.append(f"in its source, where nothing tells whether they ran: {first_of(read, 3, ', ')}")
+    return ", ".join(words)

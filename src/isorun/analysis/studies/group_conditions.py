@@ -117,7 +117,7 @@ def _told(records: Sequence[RunRecord]) -> str:
 
 
 def _shown_seed(seeded: Seeded) -> str:
-    return f"{seeded.call}({seeded.value})" + (f" at {seeded.where}" if seeded.where else "")
+    return seeded.shown + (f" at {seeded.where}" if seeded.where else "")
 
 
 def independent_draws(records: Sequence[RunRecord]) -> str:
@@ -145,21 +145,35 @@ def _seed_fixed_in_part(key: GroupKey, records: Sequence[RunRecord], units: RunU
     """A constant in the training that did not make runs alike: a data split, perhaps, or an order of batches."""
     if units.merges or key.level is not Level.DEFAULT:
         return
-    constants = {
-        record.run_id: {(one.call, one.value): one for one in record.seeded if not one.replaced} for record in records
-    }
-    having = Counter(drawn for of_run in constants.values() for drawn in of_run)
+    told, fixed = _shared_constant(records, was_seen=True)
+    if told is not None:
+        message = (
+            f"the default runs share a part of their randomness: {fixed} of {some(len(records), 'run')} fixed a "
+            f"seed themselves ({_shown_seed(told)}), so their spread may be too small"
+        )
+    else:
+        told, fixed = _shared_constant(records, was_seen=False)
+        if told is None:
+            return
+        message = (
+            f"the default runs may share a part of their randomness: a line in the source of {fixed} of "
+            f"{some(len(records), 'run')} fixes a seed ({_shown_seed(told)}), and whether it ran was not seen; where "
+            "it did, their spread may be too small"
+        )
+    yield Condition("default-not-independent", message, independent_draws(records))
+
+
+def _shared_constant(records: Sequence[RunRecord], *, was_seen: bool) -> tuple[Seeded | None, int]:
+    """A constant that runs share, and how many have any: of calls that were seen, or of lines that were only read."""
+    constants = [
+        {(one.call, one.value): one for one in record.seeded if not one.replaced and one.was_seen is was_seen}
+        for record in records
+    ]
+    having = Counter(drawn for of_run in constants for drawn in of_run)
     # A seed that each run gives another value, such as one made of the time, is no shared part.
     shared = {drawn for drawn, runs in having.items() if runs > 1 or len(records) == 1}
-    fixed = [of_run for of_run in constants.values() if not shared.isdisjoint(of_run)]
-    if fixed:
-        told = next(one for drawn, one in fixed[0].items() if drawn in shared)
-        yield Condition(
-            "default-not-independent",
-            f"the default runs share a part of their randomness: {len(fixed)} of {some(len(records), 'run')} fixed a "
-            f"seed themselves ({_shown_seed(told)}), so their spread may be too small",
-            independent_draws(records),
-        )
+    fixed = [of_run for of_run in constants if not shared.isdisjoint(of_run)]
+    return next((one for of_run in fixed for drawn, one in of_run.items() if drawn in shared), None), len(fixed)
 
 
 def _same_start(key: GroupKey, records: Sequence[RunRecord], units: RunUnits) -> Iterator[Condition]:

@@ -80,8 +80,8 @@ class Torch(Framework):
     global_seed_calls = ("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all")
     watched_seed_call = "torch.manual_seed"
     undigested = (
-        "no optimizer made a step, before which and after which weights are digested, and the script holds no weights "
-        "with gradients at its end; isorun.digest does any"
+        "no optimizer made a step in this process, before which and after which weights are digested, and the script "
+        "holds no weights with gradients at its end; isorun.digest does any"
     )
     seeding_names: ClassVar[Mapping[str, str]] = {"set_seed": "set_seed", "seed_everything": "seed_everything"}
     told_variables = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")

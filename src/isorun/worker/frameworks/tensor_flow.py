@@ -33,7 +33,7 @@ class TensorFlow(Framework):
 
     name = "tensorflow"
     has_generators = True
-    undigested = "no gradient by variables was asked of a tape; isorun.digest does any"
+    undigested = "no gradient by variables was asked of a tape in this process; isorun.digest does any"
     global_seed_calls = ("tensorflow.random.set_seed",)
     seeding_names: ClassVar[Mapping[str, str]] = {"from_seed": "tensorflow.random.Generator.from_seed"}
     libraries = f"libtensorflow|{NVIDIA}"
@@ -247,7 +247,7 @@ class Keras(Framework):
 
     name = "keras"
     has_generators = True
-    undigested = "no optimizer was built for variables; isorun.digest does any"
+    undigested = "no optimizer was built for variables in this process; isorun.digest does any"
     seeding_names: ClassVar[Mapping[str, str]] = {
         "set_random_seed": "set_random_seed",
         "SeedGenerator": "keras.random.SeedGenerator",
