@@ -30,7 +30,7 @@ LAYERS = [
     {"execution", "store", "analysis"},
     {"environments", "sources"},
     {"study"},
-    {"plugins", "own_machine"},
+    {"plugins", "own_machine", "replaceable"},
     {"frameworks"},
     {"errors", "worker"},
 ]

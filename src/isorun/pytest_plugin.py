@@ -245,5 +245,5 @@ def write_baseline(runs: Any, place: str | Path, metric: str | None = None, stor
         shown = without_passwords(str(place))
         raise InputError(f"{_UPDATE} writes tables", found=shown, allowed="the path of a .csv file")
     made_folder(path.parent)
-    write_file(path, kept_table(open_runs(runs, store=store), metric))
+    write_file(path, kept_table(open_runs(runs, store=store), metric), "csv")
     return str(path)

@@ -122,6 +122,8 @@ def test_a_package_is_pushed_found_and_pulled(say, root):
     assert "a file toy-2.isorun already" in say("pull", "registry:root/toy/toy", code=1)
     assert (root / "toy-2.isorun").read_bytes() == package(2)
     assert "every one checked" in say("pull", "registry:root/toy/toy@1", "-o", "first.isorun")
+    again = say("pull", "registry:root/toy/toy@1", "-o", "first.isorun", code=1)
+    assert "'first.isorun' is there already: it is not overwritten" in " ".join(again.split())
     assert (root / "first.isorun").read_bytes() == package(1)
     assert (
         json.loads(say("verify", "first.isorun", "--json"))["address"]

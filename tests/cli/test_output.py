@@ -74,18 +74,18 @@ def test_a_number_json_has_no_sign_for_is_refused(capsys):
 def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
     (tmp_path / "folder").mkdir()
     with pytest.raises(InputError, match="cannot be written"):
-        write_file(tmp_path / "folder", "text")
+        write_file(tmp_path / "folder", "text", "html")
     with pytest.raises(InputError, match="cannot be written"):
-        write_file(tmp_path / "missing" / "a.html", "text")
+        write_file(tmp_path / "missing" / "a.html", "text", "html")
     with pytest.raises(InputError, match="cannot be written"):
-        write_file("/", "text")
+        write_file("/", "text", "html")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 def test_a_written_file_follows_the_umask(tmp_path):
     before = os.umask(0o027)
     try:
-        write_file(tmp_path / "a.html", "text")
+        write_file(tmp_path / "a.html", "text", "html")
     finally:
         os.umask(before)
     assert (tmp_path / "a.html").stat().st_mode & 0o777 == 0o640
@@ -97,7 +97,7 @@ def test_what_is_no_file_is_written_to_and_never_replaced(tmp_path):
     os.mkfifo(pipe)
     listener = threading.Thread(target=lambda: heard.append(pipe.read_text()))
     listener.start()
-    write_file(pipe, "a report")
+    write_file(pipe, "a report", "html")
     listener.join(10)
     assert heard == ["a report"]
     assert pipe.is_fifo()
@@ -105,6 +105,6 @@ def test_what_is_no_file_is_written_to_and_never_replaced(tmp_path):
 
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "link.html").symlink_to(tmp_path / "real.html")
-    write_file(tmp_path / "link.html", "a report")
+    write_file(tmp_path / "link.html", "a report", "html")
     assert (tmp_path / "link.html").is_symlink()
     assert (tmp_path / "real.html").read_text() == "a report"

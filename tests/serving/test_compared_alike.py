@@ -1,6 +1,8 @@
 """Two groups of two studies, asked about by page and by command line: both say the same."""
 
 import copy
+import csv
+import io
 import json
 import shlex
 
@@ -45,6 +47,7 @@ def kept(folder, declared, height, *, environment=ENVIRONMENT, minute=0, **field
     return folder
 
 
+DRAWN = "&table=data-sides-strip"
 MINE = {"digests": {"data": "aa" * 32}}
 BASELINES = {
     "same-machine": (study("base"), {"digests": {"data": "aa" * 32}}, None),
@@ -215,3 +218,24 @@ def test_a_board_of_two_studies_ranks_what_their_comparison_judges(case, tmp_pat
     assert ([one["approach"] for one in anyway["approaches"]], anyway["left_out"]) == (["mine", "base"], [])
     told = [one["message"] for one in anyway["warnings"]]
     assert all(message in told for message in compared["not_comparable"])
+
+
+def test_the_csv_of_a_comparison_says_in_every_row_what_it_is_subject_to(tmp_path):
+    mine = kept(tmp_path / "mine", study("mine"), 0.9, minute=1, **MINE)
+    declared, fields, reason = BASELINES["other-data"]
+    base = kept(tmp_path / "base", declared, 0.8, **fields)
+    for anyway in ("", "&anyway=yes"):
+        asked = f"with=base/base{anyway}"
+        with served([str(mine), str(base)]) as client:
+            told = client.get(f"/shelves/mine/mine/compare.json?{asked}").json
+            tables = [client.get(f"/shelves/mine/mine/compare.csv?{asked}{of}").body.decode() for of in ("", DRAWN)]
+            if anyway:
+                listed = client.get(f"/shelves/mine/mine/compare.csv?{asked}&table=conditions").body.decode()
+                messages = [row["message"] for row in csv.DictReader(io.StringIO(listed, newline=""))]
+                assert messages == [one["message"] for one in told["warnings"]]
+        for table in tables:
+            rows = list(csv.DictReader(io.StringIO(table, newline="")))
+            assert rows
+            for row in rows:
+                assert reason in row["conditions"]
+                assert all(one["message"] in row["conditions"] for one in told.get("warnings", ()))

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 from isorun.errors import InputError, UsageError, harmless
+from isorun.replaceable import KINDS, refuse_other
 
 if TYPE_CHECKING:
     from isorun.analysis import Told
@@ -421,6 +422,20 @@ def file_name(text: str) -> str:
     return re.sub(r"[^\w.-]+", "_", text).strip("._")[:80] or "figure"
 
 
+_WRITTEN_PAGES: Final = ("html", "markdown", "latex")
+_WRITTEN_FIGURES: Final = ("figure", "change", "matrix", "profiles")
+
+
+def refuse_other_files(options: argparse.Namespace) -> None:
+    """Before any work: a file that an option names must be one that the option may write."""
+    for name in (*_WRITTEN_PAGES, *_WRITTEN_FIGURES):
+        path = getattr(options, name, None)
+        if isinstance(path, str):  # `env --latex` prints, and names no file
+            kind = name if name in _WRITTEN_PAGES else Path(path).suffix.lower().lstrip(".")
+            if kind in KINDS:
+                refuse_other(path, kind)
+
+
 def made_folder(path: str | Path) -> Path:
     """The folder, made when it is missing."""
     folder = Path(path)
@@ -431,12 +446,14 @@ def made_folder(path: str | Path) -> Path:
     return folder
 
 
-def write_file(path: str | Path, text: str) -> None:
+def write_file(path: str | Path, text: str, kind: str) -> None:
     """Write a file whole or not at all, so that a full disk never leaves half a report.
 
     A link is followed, and what is no file (a device such as /dev/null, a pipe) is written to: it is never replaced.
+    kind: of `isorun.replaceable.KINDS`; a file of another kind that is there is refused.
     """
     target = Path(path)
+    refuse_other(target, kind)
     try:
         target = target.resolve()
         if target.exists() and not target.is_file() and not target.is_dir():
@@ -464,9 +481,10 @@ def write_figures(figures: Iterable[Figure], folder: str | Path, *, pdf: bool = 
     place, written = made_folder(folder), []
     for number, figure in enumerate(figures, start=1):
         path = place / f"{number:02}-{file_name(figure.name)}.svg"
-        write_file(path, svg.render(figure, standalone=True))
+        write_file(path, svg.render(figure, standalone=True), "svg")
         written.append(str(path))
         if pdf:
+            refuse_other(path.with_suffix(".pdf"), "pdf")
             files.save_by_matplotlib(figure, path.with_suffix(".pdf"))
             written.append(str(path.with_suffix(".pdf")))
     return written

@@ -131,7 +131,7 @@ def _write_comment(result: Check, markdown: str | None, summary: str) -> None:
     from isorun.report.checks import check_comment
 
     if markdown:
-        cli.write_file(markdown, check_comment(result))
+        cli.write_file(markdown, check_comment(result), "markdown")
     if summary:
         try:
             with Path(summary).open("a", encoding="utf-8") as kept:

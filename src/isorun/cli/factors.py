@@ -68,4 +68,4 @@ def _draw(found: FactorEffects, options: argparse.Namespace) -> None:
         from isorun.report import html
 
         page = html.render_view(found.study, "isorun factors", factors_view(found, figures=True))
-        cli.write_file(options.html, page)
+        cli.write_file(options.html, page, "html")

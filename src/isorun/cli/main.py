@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, NoReturn
 
-from isorun import __version__
+from isorun import __version__, cli
 from isorun.cli import waiting
 from isorun.errors import (
     IsorunError,
@@ -149,6 +149,7 @@ def _dispatch(words: list[str]) -> int:
         )
         command.declare(parser)
         options = _parse(parser, words[1:])
+        cli.refuse_other_files(options)
         with waiting(words[0]) if words[0] in _COMPUTATIONS else nullcontext():
             code: int = command.execute(options)
         sys.stdout.flush()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from isorun import cli
 from isorun.errors import InputError, harmless
+from isorun.replaceable import refuse_present
 
 if TYPE_CHECKING:
     from isorun.registries import Offered
@@ -44,6 +45,7 @@ def execute(options: argparse.Namespace) -> int:
     target = Path(options.output or f"{offered.name.name}-{offered.version}.isorun")
     if target.exists() and not options.output:
         raise InputError(f"there is a file {target} already", hint=f"isorun pull {options.package} -o FILE")
+    refuse_present(target)
     _copy(client.pull(offered, observer=cli.tell), target)
     if options.json:
         cli.print_json({**offered.told, "file": str(target), "registry": client.url})

@@ -76,7 +76,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _tell(told: SearchDiagnosis, options: argparse.Namespace) -> int:
     if options.html:
-        cli.write_file(options.html, _page(told))
+        cli.write_file(options.html, _page(told), "html")
     if options.json:
         cli.print_json(told.to_json())
     else:

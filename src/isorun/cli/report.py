@@ -60,11 +60,11 @@ def _write_pages(result: StudyResult, options: argparse.Namespace) -> list[str]:
     if options.html:
         from isorun.report import html
 
-        cli.write_file(options.html, html.render(result, beside=Path(options.html).parent))
+        cli.write_file(options.html, html.render(result, beside=Path(options.html).parent), "html")
     asked = {"markdown": options.markdown, "latex": options.latex}
     for renderer, path in asked.items():
         if path:
-            cli.write_file(path, importlib.import_module(f"isorun.report.{renderer}").render(result))
+            cli.write_file(path, importlib.import_module(f"isorun.report.{renderer}").render(result), renderer)
     return [path for path in (options.html, *asked.values()) if path]
 
 

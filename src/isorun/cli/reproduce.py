@@ -179,11 +179,11 @@ def _write(done: Reproduction | KeptReproduction, view: View, options: argparse.
 
     title, kicker = done.heading
     if options.html:
-        cli.write_file(options.html, html.render_view(title, kicker, view))
+        cli.write_file(options.html, html.render_view(title, kicker, view), "html")
     if options.markdown:
-        cli.write_file(options.markdown, markdown.render_view(title, view))
+        cli.write_file(options.markdown, markdown.render_view(title, view), "markdown")
     if options.latex:
-        cli.write_file(options.latex, latex.render_view(title, view))
+        cli.write_file(options.latex, latex.render_view(title, view), "latex")
     figures = cli.write_figures(view.figures, options.figures) if options.figures else []
     return [*filter(None, (options.html, options.markdown, options.latex)), *figures]
 

@@ -116,6 +116,7 @@ def _all_classes_tables(
     """All classes, a few groups side by side in each table."""
     groups = [group for group in result.groups if group.selection(judged.name).every.metrics[metric.name].classes]
     folded = without_weak or judged != result.selections[0]
+    notes = tuple(_end_notes(result, metric, (judged,)))  # once: it asks every group
     for start in range(0, len(groups), _GROUPS_SIDE_BY_SIDE):
         shown = groups[start : start + _GROUPS_SIDE_BY_SIDE]
         part = f"-{start // _GROUPS_SIDE_BY_SIDE + 1}" if start else ""
@@ -124,7 +125,7 @@ def _all_classes_tables(
             title=f"{metric.name} of every class, judged at {judged.name}{_ending(without_weak)}",
             columns=(Column("class", key=True), *_class_columns(shown, metric)),
             rows=tuple(_class_rows(shown, judged, metric, without_weak)),
-            notes=tuple(_end_notes(result, metric, (judged,))),
+            notes=notes,
             folded=folded or start > 0,
         )
 

@@ -74,6 +74,8 @@ def named_rows(table: Table, groups: Iterable[GroupKey]) -> Table:
         return table
     shorter = without_constant_columns(table, (*GROUP_FACTORS, "selection"))
     gone = [place for place, column in enumerate(table.columns) if column.key and column not in shorter.columns]
+    if not any(table.columns[place].title in GROUP_FACTORS for place in gone):
+        return shorter  # there may be as many tables as groups: not every one asks them all
     everywhere = [set(cells) for cells in zip(*(group_cells(key) for key in groups), strict=True)]
     said = [
         f"{table.columns[place].title} {table.rows[0][place]}"

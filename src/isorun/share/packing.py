@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from isorun.errors import InputError, NothingRecorded
+from isorun.errors import InputError, IsorunError, NothingRecorded
 from isorun.packages.manifest import Manifest
-from isorun.packages.reading import CODE, DATA, ENVIRONMENT
+from isorun.packages.reading import CODE, DATA, ENVIRONMENT, open_package
 from isorun.packages.writing import PackageWriter, written_whole
+from isorun.replaceable import refuse_present
 from isorun.session import PACKAGE_SUFFIX, Store, is_package, opened, recorded
 from isorun.share.code import Code, code_for_package
 from isorun.share.crate import CRATE, crate_of
@@ -125,7 +126,7 @@ class Content:
 
 def write_package(content: Content, path: Path | None, signing: Signing | None = None) -> PackedStudy:
     """Write the package; with no path it is made, told of, and gone."""
-    with _file(path) as file:
+    with _file(path, content.study.name) as file:
         writer = PackageWriter(file)
         _add_all(writer, content)
         manifest = writer.finish(content.study.name, signing[1] if signing else None)
@@ -136,14 +137,25 @@ def write_package(content: Content, path: Path | None, signing: Signing | None =
     return PackedStudy(str(path or ""), manifest, size, told, content.code, hosts, signing[0] if signing else None)
 
 
-def _file(path: Path | None) -> AbstractContextManager[BinaryIO]:
+def _file(path: Path | None, study: str) -> AbstractContextManager[BinaryIO]:
     if path is None:
         return tempfile.TemporaryFile()
     if path.is_dir() or (path.exists() and not path.is_file()):
         raise InputError(f"{path} is no file that a package can be written to", hint=f"-o NAME{PACKAGE_SUFFIX}")
     if path.suffix != PACKAGE_SUFFIX:
         raise InputError(f"{path}: packages are called NAME{PACKAGE_SUFFIX}", hint=f"-o {path.stem}{PACKAGE_SUFFIX}")
+    if not _is_package_of(path, study):
+        refuse_present(path)
     return written_whole(path)
+
+
+def _is_package_of(path: Path, study: str) -> bool:
+    """Whether an earlier package of the same study is there, which a later one takes the place of."""
+    try:
+        with open_package(path) as package:
+            return package.manifest.study == study
+    except IsorunError:
+        return False
 
 
 def _add_all(writer: PackageWriter, content: Content) -> None:

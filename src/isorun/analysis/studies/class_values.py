@@ -30,6 +30,7 @@ __all__ = [
     "Votes",
     "answers_of_the_end",
     "churn_of_votes",
+    "class_names",
     "class_values",
     "classes_picked",
     "group_gaps",
@@ -111,24 +112,29 @@ def _stages(steps: Sequence[float]) -> NDArray[np.int64]:
     return np.cumsum(np.diff(numbers, prepend=numbers[:1]) < 0.0, dtype=np.int64)
 
 
-def classes_picked(record: RunRecord, metric: str, picked: PickedRow) -> tuple[Mapping[str, float], bool]:
+def classes_picked(
+    record: RunRecord, metric: str, picked: PickedRow, names: frozenset[str] | None = None
+) -> tuple[Mapping[str, float], bool]:
     """Class to value at the row picked, or at the end where the run left none there; and whether that is another epoch.
 
     It is none where the row picked is the run's last.
     """
-    there = class_values(record, metric, picked)
-    found = there or class_values(record, metric, None)
+    there = class_values(record, metric, picked, names)
+    found = there or class_values(record, metric, None, names)
     return found, bool(found) and not there and picked.row < len(picked.series.steps) - 1
 
 
-def class_values(record: RunRecord, metric: str, picked: PickedRow | None) -> Mapping[str, float]:
+def class_values(
+    record: RunRecord, metric: str, picked: PickedRow | None, names: frozenset[str] | None = None
+) -> Mapping[str, float]:
     """Class to value at the row picked (None: the end of the run); empty where the run left none there.
 
     Taken from the series "metric[class]", at the end from the final per-class values; else, for an accuracy, counted
     from the predictions and labels of that epoch. A run that kept its classes under another accuracy's name
     (`accuracy` beside `test_acc`) has those taken when there is only one such name, and it is none of another split.
+    names: `class_names` of the record, for whoever asks of many metrics.
     """
-    name = _class_metric(record, metric)
+    name = _class_metric(class_names(record) if names is None else names, metric)
     if name is not None:
         return dict(record.per_class.get(name, {})) if picked is None else _from_series(record, name, picked)
     if kind_of(metric) is not MetricKind.ACCURACY:
@@ -137,9 +143,13 @@ def class_values(record: RunRecord, metric: str, picked: PickedRow | None) -> Ma
     return {} if found is None else _class_accuracies(*found)
 
 
-def _class_metric(record: RunRecord, metric: str) -> str | None:
+def class_names(record: RunRecord) -> frozenset[str]:
+    """The metrics that the run kept by class."""
     in_series = {name[: name.index("[")] for name in record.series if name.endswith("]") and "[" in name}
-    names = in_series | {name for name, values in record.per_class.items() if values}
+    return frozenset(in_series | {name for name, values in record.per_class.items() if values})
+
+
+def _class_metric(names: frozenset[str], metric: str) -> str | None:
     if metric in names:
         return metric
     alike = [name for name in names if kind_of(name) is MetricKind.ACCURACY]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from isorun.analysis.evidence.judged import JudgedMetric, MetricKind, Split, direction_of, kind_of, split_of
 from isorun.analysis.samples import FloatArray
-from isorun.analysis.studies.class_values import PickedRow, class_values, classes_picked
+from isorun.analysis.studies.class_values import PickedRow, class_names, class_values, classes_picked
 from isorun.study.design import Selection
 from isorun.study.records import Numbers, RunRecord, Series
 
@@ -131,7 +131,8 @@ def _at_row(record: RunRecord, picked: PickedRow, metrics: Sequence[str]) -> Sel
     values = {name: value for name, value in logged.items() if value is not None}
     final = {name: final_value(record, name) for name in metrics if name not in values}
     at_end = {name: value for name, value in final.items() if value is not None}
-    classes = {name: classes_picked(record, name, picked) for name in metrics}
+    names = class_names(record)
+    classes = {name: classes_picked(record, name, picked, names) for name in metrics}
     return Selected(
         step=picked.step,
         epochs=picked.epochs,
@@ -146,12 +147,13 @@ def _at_row(record: RunRecord, picked: PickedRow, metrics: Sequence[str]) -> Sel
 def _at_end(record: RunRecord, metrics: Sequence[str]) -> Selected:
     found = {name: final_value(record, name) for name in metrics}
     lengths = [_last_row(record.series[name]).epochs for name in metrics if name in record.series]
+    last, names = _last_logged(record), class_names(record)
     return Selected(
         step=None,
         epochs=max(lengths, default=None),
         seconds=training_seconds(record),
         values={name: value for name, value in found.items() if value is not None},
-        per_class={name: _final_classes(record, name) for name in metrics},
+        per_class={name: _final_classes(record, name, last, names) for name in metrics},
         at_end=frozenset(name for name, value in found.items() if value is not None),
     )
 
@@ -169,12 +171,17 @@ def final_value(record: RunRecord, metric: str) -> float | None:
     return series.values[-1] if series is not None and series.values else None
 
 
-def _final_classes(record: RunRecord, metric: str) -> Mapping[str, float]:
+def _final_classes(
+    record: RunRecord, metric: str, last: PickedRow | None, names: frozenset[str]
+) -> Mapping[str, float]:
     """The classes at the end: the run's own final ones, else those of the last epoch that was logged."""
-    final = class_values(record, metric, None)
+    final = class_values(record, metric, None, names)
+    return final or (class_values(record, metric, last, names) if last else {})
+
+
+def _last_logged(record: RunRecord) -> PickedRow | None:
     rows = [_last_row(series) for series in record.series.values() if series.steps]
-    last = max(rows, key=lambda picked: (picked.series.seconds[-1], picked.step), default=None)
-    return final or (class_values(record, metric, last) if last else {})
+    return max(rows, key=lambda picked: (picked.series.seconds[-1], picked.step), default=None)
 
 
 def _last_row(series: Series) -> PickedRow:

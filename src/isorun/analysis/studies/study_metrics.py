@@ -114,8 +114,10 @@ def _values(record: RunRecord, name: str) -> FloatArray:
 def _chance(metric: Metric, scale: str, records: Iterable[RunRecord]) -> tuple[float | None, str]:
     if metric.chance is not None:
         return metric.chance, "declared"
+    if not scale:  # before the classes are looked for in all that every run logged
+        return None, ""
     classes = {name for record in records for name in _classes(record, metric.name)}
-    if not scale or len(classes) < 2:
+    if len(classes) < 2:
         return None, ""
     return (1.0 if scale == "fraction" else 100.0) / len(classes), f"{len(classes)} classes"
 

@@ -77,9 +77,10 @@ def _counted(
 def _of_approaches(
     what: str, records: Sequence[RunRecord], words: Callable[[RunRecord], str]
 ) -> Iterator[ProvenanceFact]:
-    approaches = tuple(dict.fromkeys(record.cell.approach for record in records))
-    for approach in approaches:
-        own = (one for one in records if one.cell.approach == approach)
+    approaches: dict[str, list[RunRecord]] = {}
+    for record in records:  # once: there may be as many approaches as runs
+        approaches.setdefault(record.cell.approach, []).append(record)
+    for approach, own in approaches.items():
         yield from _counted(what, own, words, approach if len(approaches) > 1 else "")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import InputError, MissingExtra, harmless
+from isorun.replaceable import refuse_other
 from isorun.report.figures import svg
 from isorun.report.figures.description import Axis, Box, Dot, Figure, Legend, Line, Shape, Tile
 
@@ -39,6 +40,7 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
     if ending not in ENDINGS:
         found = f"the ending {target.suffix!r}" if target.suffix else "no ending"
         raise InputError(f"cannot tell how to draw {target}", found=found, allowed=", ".join(ENDINGS))
+    refuse_other(target, ending.lstrip("."))
     try:
         if ending == ".svg":
             target.write_text(svg.render(figure, standalone=True) + "\n", encoding="utf-8")

@@ -19,11 +19,11 @@ the whole state of a page, so that it can be sent to somebody.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from isorun.report import Listing, Table
+from isorun.report import Column, Listing, Table
 
 if TYPE_CHECKING:
     from isorun.analysis.evidence import Condition
@@ -60,7 +60,8 @@ class Page:
     first, rest: the sentences that stand out, and the others. choices: what else can be asked of it. related: pages
     beside it. sections: figures and tables. log: a text as it was printed. data: what it is as JSON. further: tables
     that it has as CSV, and does not show, or not whole. linked: where cells of tables lead. follows: the address of
-    events, while something runs.
+    events, while something runs. reservations: what every row of its CSV says beside the
+    numbers; None: its CSV has no such column.
     """
 
     title: str
@@ -85,12 +86,21 @@ class Page:
     linked: Linked | None = None
     follows: str = ""
     standing: str = ""
+    reservations: tuple[str, ...] | None = None
 
     def tables(self) -> dict[str, Table]:
-        """All tables by their names, those of figures after those of the page."""
+        """All tables by their names, those of figures after those of the page, and what the evidence is subject to."""
         shown = (table for section in self.sections for table in section.tables)
         drawn = (figure.data for section in self.sections for figure in section.figures)
         named: dict[str, Table] = {}
-        for table in (*self.further, *shown, *drawn):
+        told = (condition_table(self.conditions),) if self.conditions else ()
+        for table in (*self.further, *shown, *drawn, *told):
             named.setdefault(table.name, table)
         return named
+
+
+def condition_table(conditions: Iterable[Condition]) -> Table:
+    """Conditions as a table, for the CSV of a page."""
+    rows = tuple((one.code, one.message, one.next_step, "; ".join(one.groups)) for one in conditions)
+    columns = (Column("code", key=True), Column("message"), Column("next"), Column("groups"))
+    return Table("conditions", "Conditions on the evidence", columns, rows)

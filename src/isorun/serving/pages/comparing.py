@@ -161,7 +161,8 @@ def _refused(page: Page, question: _Question, error: InputError, why: Sequence[s
     """No verdict. why: what makes the sides not comparable."""
     study = question.sides[0].found.name
     told = {"study": study, "verdict": None, "why": error.what, "not_comparable": list(why)}
-    return replace(page, first=(_sentence(error, _names(question)),), data=told)
+    said = tuple(dict.fromkeys((error.what, *why)))
+    return replace(page, first=(_sentence(error, _names(question)),), data=told, reservations=said)
 
 
 def _strip(runs: Mapping[str, list[Any]], metric: str) -> Figure:
@@ -293,6 +294,7 @@ def _with_comparison(page: Page, question: _Question, answer: _Answer) -> Page:
         commands=(TypedCommand("the same in a terminal", _command(question, compared)),),
         listings=(*page.listings, *(one for one in view.listings if one.items)),
         conditions=view.warnings,
+        reservations=tuple(dict.fromkeys(one.message for one in (*answer.unlike, *view.warnings))),
         data={**compared.to_json(), "not_comparable": [one.message for one in answer.unlike]},
     )
 
