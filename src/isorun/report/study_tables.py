@@ -382,8 +382,11 @@ def _epochs_table(result: StudyResult) -> Table:
         for group in result.groups
         if any(judged.every.epochs.n for judged in group.selections)
     )
-    notes = ("As the training numbers them: steps where it numbers steps, lines where it numbers nothing.",)
-    return Table("epochs", "Epochs to the epoch judged", (*GROUP_COLUMNS, *columns), rows, notes)
+    note = (
+        "How many led to the epoch judged, it included: epoch 9 of a training that counts from 0 is its tenth. Steps "
+        "where it numbers steps, lines where it numbers nothing."
+    )
+    return Table("epochs", "Epochs to the epoch judged", (*GROUP_COLUMNS, *columns), rows, (note,))
 
 
 def _epoch_cells(epochs: Spread) -> tuple[str, ...]:
