@@ -20,8 +20,8 @@ from isorun.report import (
     Table,
     count,
     p_value,
-    percentage,
     seconds,
+    share_of_size,
     significant,
     style_for,
     whole,
@@ -369,8 +369,8 @@ def _time_cells(spread: SelectionSpread) -> tuple[str, ...]:
     return (
         seconds(time.mean),
         seconds(time.max_difference),
-        percentage(time.relative_difference),
-        percentage(time.relative_sd),
+        share_of_size(time.relative_difference),
+        share_of_size(time.relative_sd),
     )
 
 
@@ -394,5 +394,5 @@ def _epoch_cells(epochs: Spread) -> tuple[str, ...]:
         whole(epochs.mean),
         whole(epochs.minimum),
         whole(epochs.maximum),
-        percentage(epochs.relative_sd),
+        share_of_size(epochs.relative_sd),
     )
