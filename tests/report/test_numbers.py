@@ -14,6 +14,7 @@ from isorun.report import (
     memory,
     p_value,
     percentage,
+    share_of_size,
     significant,
     style_for,
     whole,
@@ -102,3 +103,7 @@ def test_a_power_of_ten_has_the_digits_that_its_spread_is_seen_by(values, sd, te
 
 def test_a_number_alone_has_four_digits_however_large_or_small():
     assert [LOSS.value(value, None) for value in (1.0304e9, 5.1234e-07, 12.3456)] == ["1.030e+09", "5.123e-07", "12.35"]
+
+
+def test_a_spread_over_a_size_is_a_plain_zero_only_where_nothing_varies():
+    assert [share_of_size(ratio) for ratio in (0.0, 0.0001, 0.125, None)] == ["0", "0.0", "12.5", UNKNOWN]

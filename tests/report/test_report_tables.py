@@ -165,3 +165,21 @@ def test_which_epoch_is_judged_is_said_below_the_table():
     best = {"best": Selection("best", "acc", "higher")}
     notes = spread_notes([0.5, 0.6, 0.7], selections=best)
     assert "Selection: best judges the epoch with the best acc." in notes
+
+
+def test_a_table_says_what_intervals_rest_on_where_that_is_less_than_the_runs():
+    def overall(seeds, repeats):
+        cells = [make_cell(Level.FIXED_SEED, repeat, seed=seed) for seed in seeds for repeat in range(repeats)]
+        records = [make_record(cell, results={"acc": 0.1234 * cell.seed + 0.0017 * cell.repeat}) for cell in cells]
+        study = make_study(levels=(Level.FIXED_SEED,), seeds=seeds, repeats=repeats, metrics={"acc": Metric("acc")})
+        result = analyse_study(study, records)
+        table = next(spread_tables(result, result.primary))
+        titles = [column.title for column in table.columns]
+        return dict(zip(titles, table.rows[0], strict=True)), table.notes
+
+    row, notes = overall((1, 2, 3, 4), 3)
+    assert (row["n"], row["interval from"]) == ("12", "4 draws")
+    assert any(note.startswith("interval from: repeats of a seed") for note in notes)
+    row, notes = overall((1, 2, 3, 4), 1)
+    assert "interval from" not in row
+    assert not any(note.startswith("interval from") for note in notes)

@@ -1,12 +1,15 @@
 """Seconds count from the end of start-up, which has a column of its own."""
 
+from dataclasses import replace
+
 import pytest
 
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import json_report
 from isorun.report.run_tables import run_tables
+from isorun.report.study_tables import time_tables
 from isorun.study.cells import Level
-from record_builder import make_cell, make_record, make_study
+from record_builder import make_cell, make_record, make_series, make_study
 
 
 def analysed(*startups):
@@ -48,3 +51,14 @@ def test_json_has_all_three_and_the_seconds_of_a_run_leave_start_up_out():
 def test_a_start_up_longer_than_the_run_is_never_a_negative_time():
     result = analysed(12.0)
     assert result.groups[0].cost.training_seconds.mean == pytest.approx(0.0)
+
+
+def test_epochs_are_counted_and_their_note_says_so_where_a_training_counts_from_zero():
+    series = {"val_acc": make_series([0.1, 0.5, 0.9])}
+    series["val_acc"] = replace(series["val_acc"], steps=(0.0, 1.0, 2.0))
+    records = [make_record(make_cell(repeat=place), series=series) for place in range(2)]
+    result = analyse_study(make_study(levels=(Level.DEFAULT,), repeats=2, metrics={}), records)
+    epochs = next(table for table in time_tables(result) if table.name == "epochs")
+    assert "3" in epochs.rows[0]
+    assert "epoch 9 of a training that counts from 0 is its tenth" in " ".join(epochs.notes)
+    assert "As the training numbers them" not in " ".join(epochs.notes)

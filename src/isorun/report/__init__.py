@@ -37,6 +37,7 @@ __all__ = [
     "p_value",
     "percentage",
     "seconds",
+    "share_of_size",
     "significant",
     "style_for",
     "whole",
@@ -180,6 +181,11 @@ def whole(value: float | None) -> str:
 def percentage(ratio: float | None) -> str:
     """A ratio as percent with one decimal, unit left to the column."""
     return UNKNOWN if ratio is None else f"{100.0 * ratio:,.1f}"
+
+
+def share_of_size(ratio: float | None) -> str:
+    """A spread over a size as percent; a plain 0 where nothing varies, as a spread itself is shown."""
+    return "0" if ratio == 0.0 else percentage(ratio)
 
 
 def seconds(value: float | None) -> str:

@@ -13,12 +13,15 @@ from isorun.analysis.studies.study_result import StudyResult
 from isorun.report import UNKNOWN, Column, Table, style_for
 from isorun.report.study_tables import (
     GROUP_COLUMNS,
+    RESTS_ON,
     group_cells,
     has_weak,
     interval_cell,
+    rests_on_cell,
     runs_seen,
     spread_columns,
     spread_rows,
+    told_what_rests,
 )
 from isorun.study import Selection
 
@@ -42,11 +45,11 @@ def class_tables(result: StudyResult, metric: JudgedMetric) -> Iterator[Table]:
 
 
 def _largest_table(result: StudyResult, metric: JudgedMetric, without_weak: bool) -> Table:
-    titles = ("class", "max diff", "sd", "90 % interval of sd", "min", "max")
+    titles = ("class", "max diff", "sd", "90 % interval of sd", RESTS_ON, "min", "max")
     rows = spread_rows(
         result, metric, lambda found: _largest_cells(found, metric), without_weak=without_weak, with_classes=True
     )
-    return Table(
+    table = Table(
         name=f"class-{metric.name}{_suffix(without_weak)}",
         title=f"{metric.name}: the class that varies most{_ending(without_weak)}",
         columns=(*GROUP_COLUMNS, Column("selection", key=True), *spread_columns(titles, metric)),
@@ -57,6 +60,7 @@ def _largest_table(result: StudyResult, metric: JudgedMetric, without_weak: bool
             *_chance_notes(result, metric, without_weak),
         ),
     )
+    return told_what_rests(table)
 
 
 def _end_notes(result: StudyResult, metric: JudgedMetric, selections: Iterable[Selection]) -> Iterator[str]:
@@ -95,16 +99,17 @@ def _ending(without_weak: bool) -> str:
 def _largest_cells(spreads: MetricSpread, metric: JudgedMetric) -> tuple[str, ...]:
     name = spreads.largest_class
     if name is None:
-        return (UNKNOWN,) * 6
+        return (UNKNOWN,) * 7
     style, spread = style_for(metric.scale), spreads.classes[name]
     if not spread.max_difference:
         # No class varies most: the values of one of them would look like those of all.
-        return (UNKNOWN, style.difference(spread.max_difference, spread.sd), *(UNKNOWN,) * 4)
+        return (UNKNOWN, style.difference(spread.max_difference, spread.sd), *(UNKNOWN,) * 5)
     return (
         name,
         style.difference(spread.max_difference, spread.sd),
         style.difference(spread.sd),
         interval_cell(spread, style),
+        rests_on_cell(spread),
         style.value(spread.minimum, spread.sd),
         style.value(spread.maximum, spread.sd),
     )

@@ -160,7 +160,7 @@ def _verdict(result: Comparison) -> list[str]:
         )
     if result.single_run_reversal is not None:
         share = result.single_run_reversal
-        sentences.append(f"A comparison of single runs would have said the opposite in {share:.1%} of pairs.")
+        sentences.append(f"A comparison of single runs would have said the opposite in {100 * share:.3g} % of pairs.")
     return sentences
 
 
@@ -231,7 +231,7 @@ def _tests(result: Comparison) -> Table:
         *_spread_test("F", result.f_test),
     ]
     if result.paired is not None:
-        pairs = f"{result.paired.pairs} pairs"
+        pairs = count(result.paired.pairs, "pair")
         rows += [
             ("Wilcoxon signed rank", f"no change? ({pairs})", "", p_value(result.paired.wilcoxon.p)),
             ("paired t", f"no change? ({pairs})", "", p_value(result.paired.t.p)),

@@ -128,6 +128,7 @@ def _spread(spread: Spread) -> dict[str, Any]:
         "mean": _number(spread.mean),
         "sd": _number(spread.sd),
         "sd_ci90": None if spread.sd_interval is None else [_number(bound) for bound in spread.sd_interval],
+        "sd_draws": spread.sd_draws,
         "median": _number(spread.median),
         "min": _number(spread.minimum),
         "max": _number(spread.maximum),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from isorun.analysis.evidence import voided
 from isorun.analysis.leaderboards.compare_many import PairOutcome
@@ -15,6 +16,14 @@ __all__ = ["leaderboard_view"]
 
 _MANY = 15
 _ALPHA = 0.05
+_ASKED: Final = {
+    "brunner-munzel": "whether a run of one beats a run of the other more often than not",
+    "mann-whitney": "whether the runs of both are distributed alike",
+    "dunn": "whether ranks among all runs differ on average",
+    "nemenyi": "whether ranks within tasks or pairs differ on average",
+    "conover": "whether ranks within tasks or pairs differ on average",
+    "wilcoxon": "whether differences within tasks or pairs lie to both sides of zero alike",
+}
 
 
 def leaderboard_view(board: Leaderboard) -> View:
@@ -36,6 +45,8 @@ def _verdict(board: Leaderboard) -> Iterator[str]:
     else:
         yield _first(leading[0], board)
     yield _test(board)
+    if len(leading) == 1:
+        yield from _two_questions(leading[0], board)
     yield _evidence(board)
     yield from draw_sentences(board.conditions)
 
@@ -84,8 +95,26 @@ def _test(board: Leaderboard) -> str:
     test = {"kruskal-wallis": "Kruskal-Wallis", "friedman": "Friedman"}[compared.test]
     return (
         f"{test}{over}: chi-square {fixed(compared.outcome.statistic, 2)}, p {_p(compared.outcome.p)}; "
-        f"{differ} of {count(len(compared.pairs), 'pair')} {'differs' if differ == 1 else 'differ'} at {_ALPHA:g}."
+        f"{differ} of {count(len(compared.pairs), 'pair')} {'differs' if differ == 1 else 'differ'} at {_ALPHA:g} "
+        f"({compared.post_hoc})."
     )
+
+
+def _two_questions(leader: Standing, board: Leaderboard) -> Iterator[str]:
+    """Why the rank of the first and the pairs that it is in may say opposite things: each is a test of its own."""
+    own = [pair for pair in board.compared.pairs if leader.approach in (pair.a, pair.b)]
+    tested = [pair.p_adjusted < _ALPHA for pair in own if not math.isnan(pair.p_adjusted)]
+    if leader.ranked.interval is None or not tested:
+        return
+    apart = leader.ranked.interval[1] == 1
+    if (apart and not all(tested)) or (not apart and all(tested)):
+        how = "bootstrap" if board.options.interval == "percentile" else "Yuen's tests"
+        asks = _ASKED.get(board.compared.post_hoc, "another question")
+        yield (
+            f"The two ask different things, and here they disagree: the interval of the rank asks whether the "
+            f"{board.options.statistic} of {leader.approach} is better ({how}), the pairs ask {asks} "
+            f"({board.compared.post_hoc}). Go by the one that was meant beforehand."
+        )
 
 
 def _p(p: float) -> str:

@@ -20,8 +20,8 @@ from isorun.report import (
     Table,
     count,
     p_value,
-    percentage,
     seconds,
+    share_of_size,
     significant,
     style_for,
     whole,
@@ -32,16 +32,19 @@ from isorun.study.cells import GROUP_FACTORS
 __all__ = [
     "GROUP_COLUMNS",
     "NO_DIGEST",
+    "RESTS_ON",
     "group_cells",
     "has_weak",
     "identical_tables",
     "interval_cell",
     "named_rows",
+    "rests_on_cell",
     "runs_seen",
     "spread_columns",
     "spread_rows",
     "spread_tables",
     "time_tables",
+    "told_what_rests",
 ]
 
 NO_DIGEST: Final = (
@@ -50,7 +53,11 @@ NO_DIGEST: Final = (
 )
 
 GROUP_COLUMNS: Final = tuple(Column(title, key=True) for title in GROUP_FACTORS)
+RESTS_ON: Final = "interval from"
 _INTERVAL: Final = "The 90 % interval of sd is the chi-square interval for normal values."
+_DRAWS: Final = (
+    f"{RESTS_ON}: repeats of a seed and copies of a run count once in the interval of sd; of one seed alone, copies do."
+)
 
 
 def group_cells(key: GroupKey) -> tuple[str, ...]:
@@ -63,6 +70,22 @@ def interval_cell(spread: Spread, style: NumberStyle) -> str:
     if spread.sd_interval is None:
         return UNKNOWN
     return "–".join(style.difference(bound, spread.sd) for bound in spread.sd_interval) if spread.sd else "0"
+
+
+def rests_on_cell(spread: Spread) -> str:
+    """What the interval of a standard deviation rests on: the runs, or the fewer draws that they are."""
+    if not spread.sd:
+        return UNKNOWN
+    return count(spread.n, "run") if spread.sd_draws == spread.n else count(spread.sd_draws, "draw")
+
+
+def told_what_rests(table: Table) -> Table:
+    """The table with what its intervals rest on where that is fewer draws than runs; elsewhere n says it."""
+    place = next(place for place, column in enumerate(table.columns) if column.title == RESTS_ON)
+    if any("draw" in row[place] for row in table.rows):
+        return replace(table, notes=(*table.notes, _DRAWS))
+    rows = tuple((*row[:place], *row[place + 1 :]) for row in table.rows)
+    return replace(table, columns=(*table.columns[:place], *table.columns[place + 1 :]), rows=rows)
 
 
 def named_rows(table: Table, groups: Iterable[GroupKey]) -> Table:
@@ -99,7 +122,7 @@ def runs_seen(judged: SelectionResult, without_weak: bool) -> SelectionSpread:
 def spread_columns(titles: Sequence[str], metric: JudgedMetric) -> Iterator[Column]:
     """Columns of a spread, each in the unit that its title takes: levels of the metric, differences, or counts."""
     style = style_for(metric.scale)
-    units = {"n": "", "class": "", "mean": style.unit, "min": style.unit, "max": style.unit}
+    units = {"n": "", RESTS_ON: "", "class": "", "mean": style.unit, "min": style.unit, "max": style.unit}
     for title in titles:
         yield Column(title, units.get(title, style.difference_sign), key=title == "class")
 
@@ -131,16 +154,17 @@ def spread_tables(result: StudyResult, metric: JudgedMetric) -> Iterator[Table]:
 
 
 def _overall_table(result: StudyResult, metric: JudgedMetric, *, without_weak: bool) -> Table:
-    titles = ("n", "mean", "sd", "90 % interval of sd", "max diff", "min", "max")
+    titles = ("n", "mean", "sd", "90 % interval of sd", RESTS_ON, "max diff", "min", "max")
     rows = spread_rows(result, metric, lambda found: _spread_cells(found.overall, metric), without_weak=without_weak)
     ending = ", without weak runs" if without_weak else ""
-    return Table(
+    table = Table(
         name=f"overall-{metric.name}{'-without-weak' if without_weak else ''}",
         title=f"{metric.name}: spread between runs{ending}",
         columns=(*GROUP_COLUMNS, Column("selection", key=True), *spread_columns(titles, metric)),
         rows=tuple(rows),
         notes=(_weak_counts(result),) if without_weak else tuple(_overall_notes(result, metric)),
     )
+    return told_what_rests(table)
 
 
 def _overall_notes(result: StudyResult, metric: JudgedMetric) -> Iterator[str]:
@@ -193,6 +217,7 @@ def _spread_cells(spread: Spread, metric: JudgedMetric) -> tuple[str, ...]:
         style.value(spread.mean, spread.sd),
         style.difference(spread.sd),
         interval_cell(spread, style),
+        rests_on_cell(spread),
         style.difference(spread.max_difference, spread.sd),
         style.value(spread.minimum, spread.sd),
         style.value(spread.maximum, spread.sd),
@@ -346,8 +371,8 @@ def _time_cells(spread: SelectionSpread) -> tuple[str, ...]:
     return (
         seconds(time.mean),
         seconds(time.max_difference),
-        percentage(time.relative_difference),
-        percentage(time.relative_sd),
+        share_of_size(time.relative_difference),
+        share_of_size(time.relative_sd),
     )
 
 
@@ -359,8 +384,11 @@ def _epochs_table(result: StudyResult) -> Table:
         for group in result.groups
         if any(judged.every.epochs.n for judged in group.selections)
     )
-    notes = ("As the training numbers them: steps where it numbers steps, lines where it numbers nothing.",)
-    return Table("epochs", "Epochs to the epoch judged", (*GROUP_COLUMNS, *columns), rows, notes)
+    note = (
+        "How many led to the epoch judged, it included: epoch 9 of a training that counts from 0 is its tenth. Steps "
+        "where it numbers steps, lines where it numbers nothing."
+    )
+    return Table("epochs", "Epochs to the epoch judged", (*GROUP_COLUMNS, *columns), rows, (note,))
 
 
 def _epoch_cells(epochs: Spread) -> tuple[str, ...]:
@@ -368,5 +396,5 @@ def _epoch_cells(epochs: Spread) -> tuple[str, ...]:
         whole(epochs.mean),
         whole(epochs.minimum),
         whole(epochs.maximum),
-        percentage(epochs.relative_sd),
+        share_of_size(epochs.relative_sd),
     )

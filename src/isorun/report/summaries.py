@@ -11,7 +11,7 @@ from isorun.report import (
     count,
     decimals_for,
     fixed,
-    percentage,
+    share_of_size,
     whole,
     without_constant_columns,
 )
@@ -75,6 +75,6 @@ def _row(item: GroupSummary) -> tuple[str, ...]:
         fixed(item.sd, decimals, beside),
         interval,
         *(fixed(number, decimals, beside) for number in numbers),
-        percentage(item.rel_sd),
-        percentage(item.rel_max_diff),
+        share_of_size(item.rel_sd),
+        share_of_size(item.rel_max_diff),
     )

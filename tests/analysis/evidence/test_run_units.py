@@ -8,7 +8,7 @@ import pytest
 from isorun.analysis.evidence.run_units import Merge, run_units
 from isorun.study.cells import Level
 from isorun.study.records import Seeded
-from record_builder import make_cell, make_record, make_series
+from record_builder import make_cell, make_record, make_series, packed
 
 SELF_SEEDED = (Seeded("torch.manual_seed", "1337", "train.py:3"),)
 
@@ -115,3 +115,34 @@ def test_single_numbers_with_many_digits_that_return_are_copies():
     rng = np.random.default_rng(1)
     values = rng.normal(0.3, 0.01, 2)
     assert run_units(runs(6, digests={}, results=lambda place: {"loss": float(values[place % 2])})).count == 2
+
+
+def answering(answers):
+    return (packed(answers), packed([0, 1, 0, 1], "test.labels"))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"series": {"test_acc": make_series([0.5, 0.625, 0.75, 0.875, 0.9375])}},
+        {"results": {"test_acc": 0.8125}},
+    ],
+)
+@pytest.mark.parametrize(
+    ("left", "value"),
+    [
+        ("predictions", lambda place: answering([place % 2, place // 2 % 2, place // 4, 1])),
+        ("digests", lambda place: {"head": f"h{place}"}),
+        ("per_class", lambda place: {"test_acc": {"cat": 0.5 + place / 16}}),
+    ],
+)
+def test_runs_with_the_same_numbers_that_left_something_else_that_differs_are_no_copies(told, left, value):
+    same = {"digests": {}, **told}
+    assert run_units(runs(5, **same)).count == 1
+    assert run_units(runs(5, **{**same, left: value})).count == 5
+    assert run_units(runs(5, **{**same, left: value(0)})).count == 1
+
+
+def test_what_only_some_runs_left_makes_no_copies_into_draws():
+    told = {"digests": {}, "series": {"test_acc": make_series([0.5, 0.625, 0.75, 0.875, 0.9375])}}
+    assert run_units(runs(5, predictions=lambda place: answering([1, 1, 1, 1]) if place else (), **told)).count == 1

@@ -175,3 +175,19 @@ def test_two_or_three_runs_of_one_task_are_told_apart_from_nobody(few, statistic
     assert [one.interval for one in told] == [(1, 1), (2, 2)]
     over_tasks = {name: {f"task {k}": rng.normal(mean, 1, 2) for k in range(8)} for name, mean in (("a", 9), ("b", 0))}
     assert [one.interval for one in rank_intervals(over_tasks, rng, statistic=statistic)] == [(1, 1), (2, 2)]
+
+
+def test_a_rank_and_pairs_that_say_opposite_things_are_told_to_ask_different_ones():
+    samples = {
+        "dqn": [1.2441, 0.6524, 0.9907, 1.2923],
+        "ppo": [0.6551, 1.1133, 1.0267, 0.8923],
+        "sac": [2.4677, 2.0842, 1.6135, 2.1737],
+    }
+    disagree = leaderboard_view(board(samples)).verdict
+    assert "its runs tell it apart from all 2 others" in disagree[0]
+    assert disagree[1].endswith("0 of 3 pairs differ at 0.05 (brunner-munzel).")
+    assert disagree[2].startswith("The two ask different things, and here they disagree")
+    assert "Yuen's tests" in disagree[2]
+    more = [0.95, 0.96, 0.94, 0.955, 0.945, 0.951, 0.949, 0.958]
+    agree = leaderboard_view(board({"new": more, "old": [value - 0.4 for value in more]})).verdict
+    assert not any("different things" in sentence for sentence in agree)

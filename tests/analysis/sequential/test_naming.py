@@ -40,3 +40,10 @@ def test_what_the_answer_is_limited_to_is_said_in_the_sentence():
 def test_warnings_name_the_sides_too():
     few = named(decide([1.0, 2.0], [1.5, 2.5], direction="higher"), "new", "old", "seed")
     assert "2 seeds of new and 2 of old" in few.conditions[0].message
+
+
+def test_one_unit_of_a_side_is_spoken_of_as_one():
+    few = named(decide([1.0], [1.5, 2.5], direction="higher"), "new", "old", "seed")
+    assert "1 seed of new and 2 of old are too few" in few.why
+    unnamed = decide([1.0], [1.5, 2.5], direction="higher")
+    assert "1 run of A and 2 of B are too few" in unnamed.why

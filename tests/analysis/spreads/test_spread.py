@@ -129,3 +129,28 @@ def test_pooling_weighs_groups_by_their_degrees_of_freedom():
     groups = [spread([1.0, 3.0]), spread([10.0, 10.0, 10.0]), spread([5.0])]
     assert pooled_sd(groups) == pytest.approx(math.sqrt(2.0 / 3))
     assert pooled_sd([spread([5.0])]) is None
+
+
+def test_values_of_one_draw_count_once_in_the_interval_and_each_in_the_standard_deviation():
+    values = [1.0, 1.1, 2.0, 2.1, 4.0, 4.1, math.nan]
+    seen = spread(values, [1, 1, 2, 2, 3, 3, 4])
+    assert seen.sd == spread(values).sd
+    assert seen.sd_draws == 3
+    assert seen.sd_interval == pytest.approx(sd_interval(seen.sd, 3))
+    assert spread(values).sd_draws == 6
+
+
+def test_values_of_one_draw_alone_have_no_interval_unless_they_do_not_vary():
+    assert spread([1.0, 2.0], ["a", "a"]).sd_interval is None
+    assert spread([1.0, 1.0], ["a", "a"]).sd_interval == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("within", [0.0, 0.5, 1.0])
+def test_the_interval_of_repeated_draws_holds_its_confidence(within):
+    rng = np.random.default_rng(1)
+    draws, held = [seed for seed in range(4) for _ in range(3)], []
+    for _ in range(3000):
+        values = np.repeat(rng.normal(size=4), 3) * math.sqrt(1.0 - within) + rng.normal(size=12) * math.sqrt(within)
+        low, high = spread(values, draws).sd_interval
+        held.append(low <= 1.0 <= high)
+    assert np.mean(held) > 0.89

@@ -224,3 +224,16 @@ def test_any_values_in_any_order_give_the_same_result(values, random):
     assert one["test_acc"].overall.n == len(finite)
     assert one["test_acc"].overall.excluded == len(values) - len(finite)
     assert one["test_acc"].overall.max_difference == other["test_acc"].overall.max_difference
+
+
+def test_the_interval_of_the_sd_rests_on_units_and_on_what_is_no_copy_within_one_unit():
+    def rests_on(seeds, repeats, level):
+        study = make_study(seeds=seeds, levels=(level,), repeats=repeats)
+        (group,) = analyse_study(study, trained_records(study)).groups
+        return [item.overall.sd_draws for item in group.selections[0].every.metrics.values()], group.units.count
+
+    assert rests_on((1, 2), 3, Level.FIXED_SEED) == ([2], 2)
+    assert rests_on((1, 2), 3, Level.DETERMINISTIC) == ([2], 2)
+    assert rests_on((1,), 3, Level.FIXED_SEED) == ([3], 1)
+    assert rests_on((1,), 3, Level.DETERMINISTIC) == ([1], 1)
+    assert rests_on((1,), 3, Level.DEFAULT) == ([3], 3)

@@ -620,3 +620,38 @@ def test_a_script_that_starts_the_one_that_trains_was_not_edited(study, records)
         return replace(record, cell=cell, environment={**record.environment, **given}, code={"script_sha256": "bb"})
 
     assert "code-differs" not in warnings_of(study, [wrapped(record) for record in records])
+
+
+LOST = [0.9, 0.5, float("nan"), float("inf")]
+
+
+@pytest.mark.parametrize(
+    ("series", "told"),
+    [
+        ({"val_loss": LOST, "test_acc": [0.1, 0.5, 0.4, 0.1]}, "val_loss"),
+        ({"val_loss": [0.9, 0.5, 0.6, 0.7], "test_acc": LOST}, "test_acc"),
+        ({"val_loss": [0.9, 0.5, 0.6, 0.7], "train_loss": LOST, "test_acc": [0.1, 0.5, 0.4, 0.1]}, "train_loss"),
+        ({"val_loss": [0.9, 0.5, 0.6, 0.7], "test_acc": [0.1, 0.5, 0.4, 0.1]}, ""),
+        ({"val_loss": [float("nan"), 0.9, float("nan"), 0.5, float("nan")], "test_acc": [0.1, 0.5, 0.4, 0.1, 0.1]}, ""),
+    ],
+    ids=["what picks", "the result", "a training loss", "none", "epochs without validation"],
+)
+def test_runs_that_ended_in_nothing_after_the_epoch_they_are_judged_at_are_told(series, told):
+    study = make_study(levels=(Level.DEFAULT,), metrics=DECLARED)
+    records = [
+        make_record(make_cell(repeat=place), series={name: make_series(values) for name, values in series.items()})
+        for place in range(3)
+    ]
+    found = warnings_of(study, records).get("diverged-afterwards")
+    assert (found is not None) == bool(told)
+    if found is not None:
+        assert f"3 of 3 finished runs ended with NaN or infinite values of {told}" in found.message
+        assert (found.voids, len(found.groups)) == (False, 1)
+
+
+def test_runs_judged_at_their_end_are_not_told_twice_that_they_diverged():
+    study = make_study(levels=(Level.DEFAULT,), metrics=DECLARED)
+    records = [make_record(make_cell(repeat=place), series={"test_acc": make_series(LOST)}) for place in range(3)]
+    found = warnings_of(study, records)
+    assert "metric-not-finite" in found
+    assert "diverged-afterwards" not in found

@@ -17,9 +17,10 @@ the same weights, or went through the same numbers, are one draw written down tw
 from __future__ import annotations
 
 import enum
+import hashlib
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -34,7 +35,7 @@ from isorun.analysis.evidence.judged import (
 )
 from isorun.analysis.evidence.units import BOUNDS, distinct_among, significant_digits
 from isorun.analysis.samples import FloatArray
-from isorun.study.records import RunRecord, Seeded, Series
+from isorun.study.records import Predictions, RunRecord, Seeded, Series
 
 __all__ = [
     "BY_DIGESTS",
@@ -253,9 +254,45 @@ def _own_seed_keys(records: Sequence[RunRecord]) -> dict[str, Hashable | None]:
 
 
 def _numbers(records: Sequence[RunRecord]) -> dict[str, Hashable | None]:
-    """All numbers a run went through, where they tell runs apart; weights, where there are any, tell better."""
+    """All numbers a run went through, where they tell runs apart; weights, where there are any, tell better.
+
+    Runs that tie in them and left something else that differs are no copies: accuracies on few examples tie all along.
+    """
     if any(record.digests.get(FINAL_WEIGHTS) for record in records):
         return {}
+    keys = _told_numbers(records)
+    often = Counter(key for key in keys.values() if key is not None)
+    tied = [record for record in records if (key := keys.get(record.run_id)) is not None and often[key] > 1]
+    left = _left_besides(tied)
+    return {run: None if key is None else (key, left.get(run)) for run, key in keys.items()}
+
+
+def _left_besides(records: Sequence[RunRecord]) -> dict[str, Hashable]:
+    """What each run left besides numbers: digests, values of classes, answers. What not all left tells nothing."""
+    found = {record.run_id: dict(_marks(record)) for record in records}
+    shared = [name for name in next(iter(found.values()), {}) if all(name in marks for marks in found.values())]
+    return {run: tuple((name, marks[name]) for name in shared) for run, marks in found.items()}
+
+
+def _marks(record: RunRecord) -> Iterator[tuple[Hashable, Hashable]]:
+    yield from ((("digest", name), digest) for name, digest in record.digests.items() if digest)
+    for metric, classes in record.per_class.items():
+        yield ("classes", metric), tuple(sorted((name, float(value).hex()) for name, value in classes.items()))
+    answers: defaultdict[Hashable, list[Hashable]] = defaultdict(list)
+    for item in record.predictions:
+        answers["answers", item.name, item.step].append((item.dtype, item.shape, _content(item)))
+    yield from ((name, tuple(several)) for name, several in answers.items())
+
+
+def _content(answers: Predictions) -> bytes:
+    """What was answered, however it was packed; what cannot be unpacked is told by its packed form."""
+    try:
+        return hashlib.sha256(answers.unpacked()).digest()
+    except ValueError:
+        return hashlib.sha256(answers.data.encode()).digest()
+
+
+def _told_numbers(records: Sequence[RunRecord]) -> dict[str, Hashable | None]:
     traces = {record.run_id: _trace(record) for record in records}
     if all(trace.values.size == 1 for trace in traces.values()) and len(traces) > 1:
         return dict(_single_numbers({run: float(trace.values[0]) for run, trace in traces.items()}))

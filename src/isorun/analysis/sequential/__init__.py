@@ -52,7 +52,7 @@ import numpy as np
 from scipy import special
 
 from isorun.analysis import Told
-from isorun.analysis.evidence import Condition, voided
+from isorun.analysis.evidence import Condition, some, voided
 from isorun.analysis.pairwise.effects import PairingEffect
 from isorun.analysis.samples import FloatArray, Interval, oriented
 from isorun.errors import InputError, known_names
@@ -532,9 +532,12 @@ def named(decision: Decision, a: str, b: str, noun: str = "run", *, about: str =
     """
     names = (a, b)
 
+    def as_counted(told: re.Match[str]) -> str:
+        return f"{some(int(told[1].replace(',', '')), noun)} {told[2]}"
+
     def reworded(text: str) -> str:
         if noun not in _COUNTED_AS_RUNS:
-            text = re.sub(r"\b(\d+) runs? (a side|of A)\b", rf"\1 {noun}s \2", text, count=1)
+            text = re.sub(r"\b([\d,]+) runs? (a side|of A)\b", as_counted, text, count=1)
         return re.sub(r"\b[AB]\b", lambda side: names["AB".index(side[0])], text)
 
     claimed = decision.verdict in _WINNERS

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, some
 from isorun.analysis.pairwise import levene
 from isorun.analysis.pairwise.effects import PairingEffect, pairing_effect
 from isorun.analysis.samples import FloatArray, Interval, finite_sample, is_constant, oriented, snapped
@@ -95,22 +95,23 @@ def _why_open(rule: Rule, point: PathPoint, projection: Projection, *, hopeless:
 
 def _why_too_few(n_a: int, n_b: int, fewest: int) -> str:
     """Why no verdict is given from so few runs."""
-    return f"undecided: {n_a} runs of A and {n_b} of B are too few for a verdict, which takes at least {fewest} of each"
+    made = f"{some(n_a, 'run')} of A and {n_b} of B"
+    return f"undecided: {made} are too few for a verdict, which takes at least {fewest} of each"
 
 
 def _surplus(extra_a: int, extra_b: int) -> str:
     """A warning that some runs wait for the other side."""
     return (
-        f"{extra_a} runs of A and {extra_b} of B are not looked at yet, because looks compare as many runs of A as the "
-        "schedule says with as many of B"
+        f"{some(extra_a, 'run')} of A and {extra_b} of B are not looked at yet, because looks compare as many "
+        "runs of A as the schedule says with as many of B"
     )
 
 
 def _unused(extra_a: int, extra_b: int) -> str:
     """A warning that there are more runs than were planned."""
     return (
-        f"{extra_a} runs of A and {extra_b} of B lie beyond the last planned look and are not used: a maximum that "
-        "moves after the fact would not hold the error rate"
+        f"{some(extra_a, 'run')} of A and {extra_b} of B lie beyond the last planned look and are not used: "
+        "a maximum that moves after the fact would not hold the error rate"
     )
 
 
@@ -160,8 +161,8 @@ def _runs(rule: Rule, point: PathPoint) -> str:
     if rule.paired:
         return f"{point.n_a} pairs of runs"
     if point.n_a == point.n_b:
-        return f"{point.n_a} runs a side"
-    return f"{point.n_a} runs of A and {point.n_b} of B"
+        return f"{some(point.n_a, 'run')} a side"
+    return f"{some(point.n_a, 'run')} of A and {point.n_b} of B"
 
 
 def _evidence(rule: Rule, point: PathPoint) -> str:

@@ -13,8 +13,9 @@ Summaries: what the runs of each group look like, the numbers of Pham et al. (AS
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, overload
 
@@ -53,7 +54,8 @@ class Spread:
     """What n finite values look like; None wherever there are too few values to say.
 
     excluded: how many values were NaN or infinite and therefore left out of everything else.
-    sd_interval: the 90 % chi-square interval of the standard deviation.
+    sd_interval: the 90 % chi-square interval of the standard deviation. sd_draws: how many values that were drawn
+    independently it rests on; values of one draw count once in it, so that it does not narrow by repeating them.
     whiskers: the most extreme values within 1.5 interquartile ranges of the box (Tukey).
     """
 
@@ -68,6 +70,7 @@ class Spread:
     quartile_high: float | None
     maximum: float | None
     whiskers: tuple[float, float] | None
+    sd_draws: int = 0
 
     @property
     def max_difference(self) -> float | None:
@@ -89,19 +92,21 @@ class Spread:
         return None if self.sd is None or not self.mean else self.sd / abs(self.mean)
 
 
-def spread(values: Iterable[float]) -> Spread:
-    """The spread of the finite ones among `values`."""
+def spread(values: Iterable[float], draws: Sequence[Hashable] | None = None) -> Spread:
+    """The spread of the finite ones among `values`. draws: what each is a value of; without it each is a draw."""
     every = as_numbers(list(values), "the sample")
-    finite = every[np.isfinite(every)]
+    kept = np.isfinite(every)
+    finite = every[kept]
     excluded = int(every.size - finite.size)
+    drawn = finite.size if draws is None else len(set(itertools.compress(draws, kept)))
     if not finite.size:
         return Spread(0, excluded, None, None, None, None, None, None, None, None, None)
     # Powers of two scale exactly, and keep sums and squares of huge values (a diverged training) within range.
     exponent = math.frexp(float(np.abs(finite).max()))[1]
-    return _rescaled(_spread_of(np.ldexp(finite, -exponent), excluded), exponent)
+    return _rescaled(_spread_of(np.ldexp(finite, -exponent), excluded, drawn), exponent)
 
 
-def _spread_of(finite: NDArray[np.float64], excluded: int) -> Spread:
+def _spread_of(finite: NDArray[np.float64], excluded: int, drawn: int) -> Spread:
     low, middle, high = (float(quartile) for quartile in np.percentile(finite, (25, 50, 75)))
     mean, sd = _mean_and_sd(finite)
     return Spread(
@@ -109,14 +114,22 @@ def _spread_of(finite: NDArray[np.float64], excluded: int) -> Spread:
         excluded=excluded,
         mean=mean,
         sd=sd,
-        sd_interval=None if sd is None else sd_interval(sd, int(finite.size)),
+        sd_interval=_interval_from(sd, drawn),
         minimum=float(finite.min()),
         quartile_low=low,
         median=middle,
         quartile_high=high,
         maximum=float(finite.max()),
         whiskers=_whiskers(finite, low, high),
+        sd_draws=drawn,
     )
+
+
+def _interval_from(sd: float | None, drawn: int) -> tuple[float, float] | None:
+    """None where one draw says nothing of others; of values that do not vary, whatever they rest on, it is that."""
+    if not sd:
+        return None if sd is None else (0.0, 0.0)
+    return sd_interval(sd, drawn) if drawn > 1 else None
 
 
 def _rescaled(seen: Spread, exponent: int) -> Spread:

@@ -57,7 +57,10 @@ class PickedRow:
 
     @property
     def epochs(self) -> float:
-        """How much training led here, as the training numbers it: of every stage up to here its last step."""
+        """How much training led here, this row included, by its numbers: of every stage up to here its last step.
+
+        One more of epochs that count from 0: a number of epochs, and not the number of one.
+        """
         steps = np.asarray(self.series.steps[: self.row + 1], dtype=np.float64)
         stages = np.split(steps, np.flatnonzero(np.diff(steps) < 0.0) + 1)
         led = math.fsum(_length(stage, is_first=not place) for place, stage in enumerate(stages) if stage.size)

@@ -16,8 +16,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
 from isorun.analysis.evidence import Condition, first_of, some
-from isorun.analysis.evidence.judged import JudgedMetric, direction_conditions, how_to_declare
+from isorun.analysis.evidence.judged import JudgedMetric, MetricKind, direction_conditions, how_to_declare, kind_of
 from isorun.analysis.evidence.places import places, several_places
 from isorun.analysis.evidence.run_units import run_units
 from isorun.analysis.evidence.shared_files import shared_file_conditions
@@ -324,6 +326,43 @@ def _not_finite(evidence: StudyFacts) -> Iterator[Condition]:
             )
 
 
+def _diverged_afterwards(evidence: StudyFacts) -> Iterator[Condition]:
+    """Runs judged at an epoch before they ended in NaN or infinity: nothing of the values that are shown tells."""
+    lost: dict[str, list[str]] = {}
+    labels: dict[str, None] = {}
+    for group in evidence.groups:
+        picking = [judged for judged in group.selections if judged.selection != FINAL]
+        judged_before = {run.run_id for judged in picking for run in judged.runs}
+        asked = {judged.selection.metric for judged in picking} | {metric.name for metric in evidence.metrics}
+        for record in evidence.records.get(group.key, ()):
+            told = {name for name in record.series if name in asked or kind_of(name) is MetricKind.LOSS}
+            ended = [name for name in sorted(told) if _ends_lost(record.series[name].values)]
+            if ended and record.run_id in judged_before:
+                lost[record.run_id] = ended
+                labels[group.key.label] = None
+    if lost:
+        finished = sum(len(records) for records in evidence.records.values())
+        names = first_of(dict.fromkeys(name for ended in lost.values() for name in ended), _REASONS_TOLD, ", ")
+        yield Condition(
+            "diverged-afterwards",
+            f"{len(lost)} of {some(finished, 'finished run')} ended with NaN or infinite values of {names}, after an "
+            "epoch that they are judged at: what is shown is from before they diverged",
+            f"look at runs/{min(lost)}/output.log in the store; say that these values are those of the best epoch: a "
+            "training that diverges is a result, too",
+            tuple(labels),
+        )
+
+
+def _ends_lost(values: Sequence[float]) -> bool:
+    """Whether a series that had finite values ends without one.
+
+    What stands for epochs without a value, such as NaN where nothing was validated, comes as long before and is none.
+    """
+    finite = np.flatnonzero(np.isfinite(np.asarray(values, dtype=np.float64)))
+    after = len(values) - 1 - int(finite[-1]) if finite.size else 0
+    return after > int(np.diff(finite, prepend=-1).max(initial=1)) - 1
+
+
 def _runs_with_gaps(group: GroupResult, metric: str) -> Iterator[JudgedRun]:
     for judged in group.selections:
         for run in judged.runs:
@@ -497,6 +536,7 @@ STUDY_CHECKS: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
     _metric_not_logged,
     _runs_without,
     _not_finite,
+    _diverged_afterwards,
     _runs_failed,
     _draws_failed_before,
     _runs_missing,

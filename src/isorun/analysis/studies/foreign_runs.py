@@ -47,7 +47,8 @@ _OF_TRACKERS: Final = {
         ("default-not-independent", "seed-without-effect"), f"draw anew in every run; {_MORE[Foreign.TRACKER]}"
     ),
     **dict.fromkeys(
-        ("runs-failed", "runs-without-metric", "metric-not-finite", "weak-runs"), "look at these runs in the tracker"
+        ("runs-failed", "runs-without-metric", "metric-not-finite", "diverged-afterwards", "weak-runs"),
+        "look at these runs in the tracker",
     ),
     **dict.fromkeys(("code-differs", "machine-differs", "made-in-several-places"), _APART),
     **dict.fromkeys(
@@ -64,7 +65,10 @@ _OF_TRACKERS: Final = {
 }
 _OF_TABLES: Final = {
     **dict.fromkeys(("few-runs", "no-identical-runs", "too-few-units"), _MORE[Foreign.TABLE]),
-    **dict.fromkeys(("runs-failed", "runs-without-metric", "metric-not-finite"), "look at these rows of the table"),
+    **dict.fromkeys(
+        ("runs-failed", "runs-without-metric", "metric-not-finite", "diverged-afterwards"),
+        "look at these rows of the table",
+    ),
 }
 _STEPS: Final[Mapping[Foreign, Mapping[str, str]]] = {Foreign.TRACKER: _OF_TRACKERS, Foreign.TABLE: _OF_TABLES}
 

@@ -136,7 +136,7 @@ class SelectionResult:
         runs: defaultdict[int | None, list[JudgedRun]] = defaultdict(list)
         for run in self.runs:
             runs[run.seed].append(run)
-        return {seed: spread(values_of(of_seed, metric)) for seed, of_seed in runs.items()}
+        return {seed: _spread_over(of_seed, metric) for seed, of_seed in runs.items()}
 
     def within_seed_sd(self, metric: str) -> float | None:
         """The standard deviation among runs of the same seed, pooled over seeds."""
@@ -234,6 +234,16 @@ def values_of(runs: Iterable[JudgedRun], metric: str) -> list[float]:
     return [run.selected.values[metric] for run in runs if metric in run.selected.values]
 
 
+def _draws(runs: Sequence[JudgedRun]) -> Mapping[str, str]:
+    """Run id to what a spread of these runs counts once: the unit, or among runs of one unit what is no copy."""
+    units = {run.run_id: run.unit for run in runs}
+    return units if len(set(units.values())) > 1 else {run.run_id: run.distinct for run in runs}
+
+
+def _spread_over(runs: Sequence[JudgedRun], metric: str) -> Spread:
+    return _spread_of([(run, run.selected.values.get(metric)) for run in runs], _draws(runs))
+
+
 def analyse_group(
     key: GroupKey,
     records: Sequence[RunRecord],
@@ -320,17 +330,27 @@ def _selection_spread(runs: Sequence[JudgedRun], names: Iterable[str]) -> Select
     return SelectionSpread(
         metrics={name: _metric_spread(name, runs) for name in names},
         seconds=spread(run.selected.seconds for run in runs if run.selected.seconds is not None),
-        epochs=spread(run.selected.epochs for run in runs if run.selected.epochs is not None),
+        epochs=_spread_of([(run, run.selected.epochs) for run in runs], _draws(runs)),
     )
 
 
 def _metric_spread(name: str, runs: Sequence[JudgedRun]) -> MetricSpread:
     per_class = [run.selected.per_class.get(name, {}) for run in runs]
     classes = _in_order({class_name for values in per_class for class_name in values})
+    draws = _draws(runs)
     return MetricSpread(
-        overall=spread(values_of(runs, name)),
-        classes={item: spread(values[item] for values in per_class if item in values) for item in classes},
+        overall=_spread_over(runs, name),
+        classes={
+            item: _spread_of([(run, values.get(item)) for run, values in zip(runs, per_class, strict=True)], draws)
+            for item in classes
+        },
     )
+
+
+def _spread_of(values: Iterable[tuple[JudgedRun, float | None]], draws: Mapping[str, str]) -> Spread:
+    """The spread of what runs have; None has a run that lacks it."""
+    having = [(value, draws[run.run_id]) for run, value in values if value is not None]
+    return spread([value for value, _ in having], [draw for _, draw in having])
 
 
 def _in_order(classes: Iterable[str]) -> list[str]:
