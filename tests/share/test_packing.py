@@ -156,19 +156,20 @@ def test_a_commit_with_changes_goes_in_as_reference_and_difference(tmp_path):
 def test_nothing_half_is_ever_under_the_name(study, tmp_path, monkeypatch):
     """Whatever is called while packing fails once: no package, or the one that was there."""
     target = tmp_path / "p.isorun"
-    target.write_bytes(b"what was there before")
+    pack(study, target)
+    before = target.read_bytes()
     for name in ("add_json", "add_documents", "add_records", "finish"):
         with monkeypatch.context() as patched:
             patched.setattr(packing.PackageWriter, name, _interrupted)
             with pytest.raises(KeyboardInterrupt):
                 pack(study, target)
-        assert target.read_bytes() == b"what was there before"
+        assert target.read_bytes() == before
     for name in ("fsync", "replace"):
         with monkeypatch.context() as patched:
             patched.setattr(os, name, _no_space)
             with pytest.raises(InputError, match="No space"):
                 pack(study, target)
-        assert target.read_bytes() == b"what was there before"
+        assert target.read_bytes() == before
     assert [path.name for path in tmp_path.glob(".*.part")] == []
     pack(study, target)
     assert verify(target, keys=()).manifest.runs == 16

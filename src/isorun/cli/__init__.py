@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 from isorun.errors import InputError, UsageError, harmless
-from isorun.replaceable import KINDS, refuse_other
 
 if TYPE_CHECKING:
     from isorun.analysis import Told
@@ -431,6 +430,8 @@ def refuse_other_files(options: argparse.Namespace) -> None:
     for name in (*_WRITTEN_PAGES, *_WRITTEN_FIGURES):
         path = getattr(options, name, None)
         if isinstance(path, str):  # `env --latex` prints, and names no file
+            from isorun.replaceable import KINDS, refuse_other
+
             kind = name if name in _WRITTEN_PAGES else Path(path).suffix.lower().lstrip(".")
             if kind in KINDS:
                 refuse_other(path, kind)
@@ -452,6 +453,8 @@ def write_file(path: str | Path, text: str, kind: str) -> None:
     A link is followed, and what is no file (a device such as /dev/null, a pipe) is written to: it is never replaced.
     kind: of `isorun.replaceable.KINDS`; a file of another kind that is there is refused.
     """
+    from isorun.replaceable import refuse_other
+
     target = Path(path)
     refuse_other(target, kind)
     try:
@@ -476,6 +479,7 @@ def write_file(path: str | Path, text: str, kind: str) -> None:
 
 def write_figures(figures: Iterable[Figure], folder: str | Path, *, pdf: bool = False) -> list[str]:
     """Write figures as numbered SVG files, and as PDF beside them where that is wanted; their paths."""
+    from isorun.replaceable import refuse_other
     from isorun.report.figures import files, svg
 
     place, written = made_folder(folder), []
