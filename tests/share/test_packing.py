@@ -156,7 +156,7 @@ def test_a_commit_with_changes_goes_in_as_reference_and_difference(tmp_path):
 def test_nothing_half_is_ever_under_the_name(study, tmp_path, monkeypatch):
     """Whatever is called while packing fails once: no package, or the one that was there."""
     target = tmp_path / "p.isorun"
-    pack(study, target)
+    pack(study, target, license_id="MIT")
     before = target.read_bytes()
     for name in ("add_json", "add_documents", "add_records", "finish"):
         with monkeypatch.context() as patched:
@@ -172,6 +172,7 @@ def test_nothing_half_is_ever_under_the_name(study, tmp_path, monkeypatch):
         assert target.read_bytes() == before
     assert [path.name for path in tmp_path.glob(".*.part")] == []
     pack(study, target)
+    assert target.read_bytes() != before
     assert verify(target, keys=()).manifest.runs == 16
 
 
