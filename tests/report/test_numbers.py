@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from isorun.report import (
@@ -107,3 +107,14 @@ def test_a_number_alone_has_four_digits_however_large_or_small():
 
 def test_a_spread_over_a_size_is_a_plain_zero_only_where_nothing_varies():
     assert [share_of_size(ratio) for ratio in (0.0, 0.0001, 0.125, None)] == ["0", "0.0", "12.5", UNKNOWN]
+
+
+@given(st.floats(), st.one_of(st.none(), st.floats()), st.integers(1, 6))
+@example(1.75e308, 1.75e308, 2)
+@example(-5e-324, 5e-324, 2)
+def test_any_number_can_be_written(value, sd, digits):
+    assert significant(value, digits)
+    assert fixed(value, digits, sd)
+    for style in (LOSS, ACCURACY, style_for("percent")):
+        assert style.value(value, sd)
+        assert style.difference(value, sd)

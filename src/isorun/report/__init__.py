@@ -127,7 +127,7 @@ def decimals_for(sd: float, digits: int = 2) -> int:
 
 def _leading(number: float, digits: int = 2) -> int:
     """The power of ten of the first digit, once the number is rounded to so many digits."""
-    return math.floor(math.log10(abs(float(f"{number:.{digits - 1}e}"))))
+    return int(f"{number:.{digits - 1}e}".partition("e")[2])
 
 
 def _decimals_alone(value: float) -> int:
