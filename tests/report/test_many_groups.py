@@ -1,7 +1,6 @@
 """Of ten times as many groups, metrics or approaches a report does about ten times as much, not a hundred times."""
 
-import sys
-
+from counted_calls import calls_of
 from isorun.analysis.studies.study_provenance import study_provenance
 from isorun.analysis.studies.study_result import analyse_recorded
 from isorun.report.study_view import study_view
@@ -11,22 +10,6 @@ from isorun.study.records import Series
 from record_builder import make_cell, make_record
 
 STEPS = [1.0, 2.0]
-
-
-def calls_of(make):
-    """How many calls of functions it takes: as a time, but the same on every machine."""
-    count = 0
-
-    def counted(_, event, __):
-        nonlocal count
-        count += event in {"call", "c_call"}
-
-    sys.setprofile(counted)
-    try:
-        make()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def groups(number):

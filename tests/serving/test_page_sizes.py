@@ -1,10 +1,9 @@
 """Pages stay small: of very many runs, groups, epochs and long texts they show what can be read, and say so."""
 
-import sys
-
 import pytest
 from read_pages import sound
 
+from counted_calls import calls_of
 from isorun.analysis.studies.study_result import analyse_recorded
 from isorun.serving.kept import AnalysedStudy
 from isorun.serving.pages.comparing import compare_page
@@ -69,22 +68,6 @@ def test_no_page_is_larger_than_it_may_be(approaches, repeats, epochs, letters):
     assert max(sizes.values()) <= LARGEST, sizes
     for page in pages:
         sound(as_html(page).decode())
-
-
-def calls_of(make):
-    """How many calls of functions it takes: as a time, but the same on every machine."""
-    count = 0
-
-    def counted(_, event, __):
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(counted)
-    try:
-        make()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def test_pages_of_many_groups_take_as_much_longer_as_there_are_more_of_them():
